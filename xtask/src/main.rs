@@ -1,10 +1,11 @@
-//! Developer commands: `cargo xtask setup | test | page | conformance | bench | windows | tidy`.
+//! Developer commands: `cargo xtask setup | test | page | conformance | cluster | bench | windows | tidy`.
 //!
 //! Everything a contributor or a build machine runs goes through here, so that there is one list of what "all checks"
 //! means. Messages go to standard error, as cargo's own do.
 
 mod bench;
 mod check;
+mod cluster;
 mod conformance;
 mod page;
 mod run;
@@ -27,6 +28,9 @@ Usage: cargo xtask <command>
   page [--chromium]
                    the web page's checks alone, or with Chromium its tests in a browser
   conformance      the official MCP suite and Inspector against a hub with the suite's fixtures
+  cluster [--seed N] [--minutes M] [--agents N] [--faults a,b,…] [--keep DIR]
+                   three hubs with PostgreSQL, NATS and simulated agents in network namespaces, faults from the
+                   seed, and a check of what callers, agents and journals have seen (root)
   bench [args]     build the release binaries and run `convoke bench` with these arguments;
                    a name before them, as in `bench mcp`, measures only that
   windows [--check]
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
         ["test", "--fast"] => check::run(&root(), check::Scope::Fast),
         ["page", rest @ ..] => page::run(&root(), rest),
         ["conformance"] => conformance::run(&root()),
+        ["cluster", rest @ ..] => cluster::run(&root(), rest),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         ["windows", rest @ ..] => windows::run(&root(), rest),
         ["tidy"] => tidy::run(&root()),

@@ -82,6 +82,24 @@ const PACKAGES: &[Package] = &[
         why: "credentials for TURN are tried on a real server, and browsers that only reach each other through it",
     },
     Package {
+        name: "nftables",
+        program: "nft",
+        needed_if: "crates/convoke/tests/cluster.rs",
+        why: "cuts hubs off from each other",
+    },
+    Package {
+        name: "iproute2",
+        program: "ip",
+        needed_if: "crates/convoke/tests/cluster.rs",
+        why: "makes the networks of several hubs",
+    },
+    Package {
+        name: "faketime",
+        program: "faketime",
+        needed_if: "crates/convoke/tests/cluster.rs",
+        why: "moves the clock of several hubs' database",
+    },
+    Package {
         name: "nodejs",
         program: "node",
         needed_if: "web/package.json",

@@ -10,6 +10,7 @@ pub mod error;
 pub mod files;
 pub mod fleet;
 pub mod grants;
+pub mod hubs;
 pub mod inbox;
 pub mod notices;
 mod object;

@@ -26,8 +26,9 @@ use crate::Subject;
 const VERSION: u8 = 1;
 const HEAD: usize = 1 + 16 + 8 + 8;
 const NONCE: usize = 24;
-/// How far behind the newest a number may come and still be taken: messages of different subjects overtake each other.
-const WINDOW: u64 = 64;
+/// How far behind the newest a number may come and still be taken: messages of different subjects overtake each other, by as
+/// many as are under way.
+const WINDOW: u64 = 1 << 16;
 /// Hubs whose numbers are remembered.
 const MOST_HUBS: usize = 1_024;
 
@@ -75,12 +76,18 @@ pub enum Unopened {
 }
 
 /// Which numbers of a hub have come.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Seen {
     epoch: u64,
     newest: u64,
-    /// Bit n: the number `newest - n` has come.
-    bits: u64,
+    /// Whether a number within the window has come, at its place modulo the window.
+    bits: Box<[u64]>,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { epoch: 0, newest: 0, bits: vec![0; (WINDOW / 64) as usize].into() }
+    }
 }
 
 impl Seen {
@@ -89,21 +96,29 @@ impl Seen {
             return Err(Unopened::Overtaken);
         }
         if epoch > self.epoch {
-            *self = Self { epoch, newest: 0, bits: 0 };
+            *self = Self { epoch, ..Self::default() };
         }
         if number > self.newest {
-            let by = number - self.newest;
-            self.bits = if by < WINDOW { self.bits << by } else { 0 } | 1;
+            if number - self.newest >= WINDOW {
+                self.bits.fill(0);
+            } else {
+                (self.newest + 1..=number).for_each(|passed| *self.word(passed) &= !bit(passed));
+            }
             self.newest = number;
-            return Ok(());
-        }
-        let bit = self.newest - number;
-        if bit >= WINDOW || self.bits >> bit & 1 == 1 {
+        } else if self.newest - number >= WINDOW || *self.word(number) & bit(number) != 0 {
             return Err(Unopened::Repeated);
         }
-        self.bits |= 1 << bit;
+        *self.word(number) |= bit(number);
         Ok(())
     }
+
+    fn word(&mut self, number: u64) -> &mut u64 {
+        &mut self.bits[(number % WINDOW / 64) as usize]
+    }
+}
+
+const fn bit(number: u64) -> u64 {
+    1 << (number % 64)
 }
 
 impl Envelope {
@@ -210,9 +225,10 @@ mod tests {
     proptest! {
         /// Against a set of all that has come: nothing is taken twice, and what is new within the window is taken.
         #[test]
-        fn numbers_are_taken_once(numbers in prop::collection::vec(1_u64..300, 1..200)) {
+        fn numbers_are_taken_once(numbers in prop::collection::vec((1_u64..300, 0_u64..3), 1..200)) {
             let (mut seen, mut model, mut newest) = (Seen::default(), HashSet::new(), 0);
-            for number in numbers {
+            for (number, turns) in numbers {
+                let number = number + turns * (WINDOW - 100);
                 let is_new = model.insert(number) && number + WINDOW > newest;
                 newest = newest.max(number);
                 prop_assert_eq!(seen.take(0, number).is_ok(), is_new, "{}", number);

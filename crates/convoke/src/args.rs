@@ -8,7 +8,7 @@ use convoke_cli::agent;
 
 use crate::commands::{
     agents, approvals, audit, backup, call, calls, client, clients, completions, cp, enrol, exec, fleet_file, grants,
-    hub, keys, logs, mcp, open, policy, probe, room, rpc, rules, shell, store, tokens, tools, users,
+    hub, hubs, keys, logs, mcp, open, policy, probe, room, rpc, rules, shell, store, tokens, tools, users,
 };
 
 /// Machines, agent programs, people and coding sessions under one identity, one policy and one record.
@@ -106,6 +106,9 @@ pub(crate) enum Command {
     /// List and end the sessions of people who are signed in
     #[command(subcommand)]
     Sessions(users::SessionsCommand),
+    /// List the hubs that share a database
+    #[command(subcommand)]
+    Hubs(hubs::HubsCommand),
     /// Let assistants call a tool on a machine for a while without asking
     #[command(subcommand)]
     Grants(grants::GrantsCommand),
@@ -268,6 +271,7 @@ mod tests {
             "convoke users change bert --role viewer --no-scopes",
             "convoke users link bert",
             "convoke users remove bert --yes",
+            "convoke hubs list",
             "convoke sessions list --user anna",
             "convoke sessions end 0190f3a0-0000-7000-8000-000000000001",
             "convoke logs --agent pc-1 --level warn --follow --limit 5",

@@ -6,7 +6,11 @@
 
 mod agent;
 mod calls;
+#[cfg(target_os = "linux")]
+mod cluster;
 mod disk;
+#[cfg(target_os = "linux")]
+mod faults;
 mod fleet;
 mod mcp;
 mod measure;
@@ -32,9 +36,9 @@ pub(crate) use sim::{SimArgs, run_sim};
 /// What to measure, and how much of it.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// Number of agents in the fleet
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..=18_000))]
-    agents: u32,
+    /// Number of agents in the fleet [default: 10000; at each of several hubs 15000]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(10..=18_000))]
+    agents: Option<u32>,
     /// Length of each load, in seconds
     #[arg(long, default_value_t = 3.0, value_parser = seconds)]
     seconds: f64,
@@ -89,6 +93,8 @@ enum Measure {
     Sonde,
     /// Rooms: lines on the relay beside a bare fan-out and NATS, participants, data channels.
     Rooms,
+    /// Three hubs on PostgreSQL and NATS, beside one on SQLite. Only when it is asked for.
+    Cluster,
 }
 
 impl Measure {

@@ -18,6 +18,7 @@ pub(crate) mod fleet;
 pub(crate) mod fleet_file;
 pub(crate) mod grants;
 pub(crate) mod hub;
+pub(crate) mod hubs;
 pub(crate) mod keys;
 mod local_agent;
 pub(crate) mod logs;
@@ -138,6 +139,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Tokens(command) => against_a_hub(tokens::run(verb, command)),
         Command::Users(command) => against_a_hub(users::users(verb, command)),
         Command::Sessions(command) => against_a_hub(users::sessions(verb, command)),
+        Command::Hubs(command) => against_a_hub(hubs::run(verb, command)),
         Command::Grants(command) => against_a_hub(grants::grants(verb, command)),
         Command::Notices(command) => against_a_hub(grants::notices(verb, command)),
         Command::Logs(args) => against_a_hub(logs::run(verb, args)),

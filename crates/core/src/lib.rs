@@ -21,6 +21,7 @@ pub mod hidden;
 pub mod id;
 pub mod journal;
 pub mod json;
+pub mod lease;
 pub mod peer;
 pub mod query;
 pub mod redact;

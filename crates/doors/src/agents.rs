@@ -103,7 +103,7 @@ pub fn view(agent: &Agent) -> AgentView {
         online: state.is_there(),
         tunnels: state.tunnel().map(|tunnel| second(&tunnel)).into_iter().collect(),
         trust: state.trust,
-        liveness: state.presence().liveness(),
+        liveness: state.liveness(),
         health: state.overall.name().into(),
         meta: state.meta.clone(),
         protocol_version: state.protocol_version.as_deref().map(Into::into),

@@ -141,6 +141,12 @@ impl ApiError {
         Self { retry_after: Some(1), ..error }
     }
 
+    /// Database or bus cannot be reached, or other hubs.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
+        Self { retry_after: Some(2), ..error }
+    }
+
     /// 500.
     pub fn internal() -> Self {
         let message = "internal error; the hub's log has more under this request id";

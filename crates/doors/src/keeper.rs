@@ -24,6 +24,7 @@ use crate::error::clip;
 use crate::{ApiError, origin};
 use convoke_gate::calls::to_its_end;
 use convoke_gate::clock;
+use convoke_gate::cluster::upkeep;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::{AuthError, Caller};
 use convoke_gate::shares::Unproven;
@@ -250,7 +251,10 @@ impl Router {
                 let asker = caller.clone().filter(|_| tells && route.right != Right::SignIn);
                 request.extensions_mut().insert(HttpContext { from, caller, names });
                 let answering = (route.enter)(request);
-                let response = if route.finishes { to_its_end(hub, answering).await } else { answering.await };
+                let response = match route.finishes {
+                    true => to_its_end(hub, in_force_everywhere(hub.clone(), route.right, answering)).await,
+                    false => answering.await,
+                };
                 match asker {
                     Some(asker) if response.status().is_success() && !asker.is_active(clock::now()) => too_late(),
                     _ => response,
@@ -259,6 +263,22 @@ impl Router {
             Err(refused) => return refused.into_response(),
         };
         if head { without_body(response) } else { response }
+    }
+}
+
+/// What was changed is answered once every hub that lives has it in force.
+async fn in_force_everywhere(hub: Hub, right: Right, answering: Answering) -> Response<Body> {
+    let response = answering.await;
+    if hub.cluster.is_none() || right == Right::Call || !response.status().is_success() {
+        return response;
+    }
+    match upkeep::settled(&hub).await {
+        Ok(()) => response,
+        Err(why) => {
+            tracing::error!(%why, "cannot tell whether a change is in force at every hub");
+            ApiError::unavailable("the change is in force at this hub, and perhaps not yet at every other")
+                .into_response()
+        }
     }
 }
 

@@ -7,16 +7,17 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use convoke_core::health::{Os, Overall};
-use convoke_core::id::{LinkId, PeerId};
-use convoke_core::peer::{Presence, Trust, TrustEvent};
+use convoke_core::id::{HubId, LinkId, PeerId};
+use convoke_core::peer::{Liveness, Presence, Trust, TrustEvent};
 use convoke_core::time::Timestamp;
 use convoke_store::{AgentRow, JoinRow, Joining};
 use ed25519_dalek::VerifyingKey;
 use serde_json::value::RawValue;
 
+use crate::cluster::follow::LinkFacts;
 use crate::fleet::Verdict;
 use crate::link::{Close, Command, Link};
 
@@ -34,6 +35,14 @@ pub enum AuthWay {
 }
 
 impl AuthWay {
+    /// All of them.
+    const ALL: [Self; 4] = [Self::Signature, Self::Token, Self::ApiKey, Self::Certificate];
+
+    /// The way of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|way| way.name() == name)
+    }
+
     /// The name used on every surface.
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,6 +52,15 @@ impl AuthWay {
             Self::Certificate => "certificate",
         }
     }
+}
+
+/// A link that another hub holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteLink {
+    /// Which.
+    pub epoch: u64,
+    /// Who holds it.
+    pub hub: HubId,
 }
 
 /// One agent.
@@ -60,8 +78,10 @@ pub struct AgentState {
     pub sections: Option<Box<str>>,
     /// The worst of its sections.
     pub overall: Overall,
-    /// Whether it has a link.
+    /// Whether it has a link, here or at another hub.
     online: bool,
+    /// Its link at another hub.
+    remote: Option<RemoteLink>,
     /// The name it enrolled with, where that is not its id.
     pub name: Option<Box<str>>,
     /// Its host's name, as it said.
@@ -124,7 +144,7 @@ impl AgentState {
         &self.presence
     }
 
-    /// Whether it has a link.
+    /// Whether it has a link, here or at another hub.
     pub const fn is_online(&self) -> bool {
         self.online
     }
@@ -147,6 +167,19 @@ impl AgentState {
     /// How it was joined with a machine, or parted from it.
     pub fn joining(&self) -> Option<Joining> {
         self.joined.as_ref().map(|(_, how)| *how)
+    }
+
+    /// Its link at another hub, where it has none here.
+    pub fn remote(&self) -> Option<RemoteLink> {
+        self.remote.filter(|_| self.link.is_none())
+    }
+
+    /// The liveness to show.
+    pub fn liveness(&self) -> Liveness {
+        match self.remote() {
+            Some(_) => Liveness::Online,
+            None => self.presence.liveness(),
+        }
     }
 
     /// Takes over what the agent said of its machine.
@@ -172,6 +205,8 @@ impl AgentState {
 
     /// Another link, or none any more; answers the one before.
     fn set_link(&mut self, link: Option<Arc<Link>>) -> Option<Arc<Link>> {
+        // Of a link at another hub is heard again where it is the newer one.
+        self.remote = None;
         self.online = link.is_some();
         std::mem::replace(&mut self.link, link)
     }
@@ -197,6 +232,8 @@ pub struct Agents {
     turns: Turns,
     next_link: AtomicU64,
     online: AtomicUsize,
+    remote: AtomicUsize,
+    facts: OnceLock<ReadFacts>,
 }
 
 /// The same agents twice: a call looks one up by its id, a page lists them in order.
@@ -249,6 +286,7 @@ impl Agents {
     /// Starts from what is stored.
     pub fn load(rows: Vec<AgentRow>, facts: ReadFacts) -> Self {
         let agents = Self::default();
+        let _ = agents.facts.set(facts);
         {
             let mut known = agents.known.write().unwrap_or_else(PoisonError::into_inner);
             for row in rows {
@@ -350,9 +388,67 @@ impl Agents {
         self.known.read().unwrap_or_else(PoisonError::into_inner).by_id.len()
     }
 
-    /// How many have a link.
+    /// How many have a link here.
     pub fn online(&self) -> usize {
         self.online.load(Ordering::Relaxed)
+    }
+
+    /// How many have a link at another hub.
+    pub fn online_elsewhere(&self) -> usize {
+        self.remote.load(Ordering::Relaxed)
+    }
+
+    /// Takes over what the store has of an agent that another hub changed. Its link is closed where it is trusted no more, or
+    /// was let in by another key.
+    pub fn follow(&self, row: AgentRow) -> Arc<Agent> {
+        let agent = self.find_or_add(&row.id);
+        let key = row.public_key.and_then(|key| VerifyingKey::from_bytes(&key).ok()).map(Arc::new);
+        let outdated = {
+            let mut state = agent.state();
+            let is_other_key = state.public_key != key;
+            let outdated = (state.trust == Trust::Trusted && row.trust != Trust::Trusted)
+                || (is_other_key && (state.public_key.is_some() || state.auth == Some(AuthWay::Token)));
+            state.trust = row.trust;
+            state.public_key = key;
+            state.tags = row.tags.into();
+            state.enrolled_at = row.enrolled_at;
+            if state.link.is_none() {
+                if let (Some(meta), Some(facts)) = (row.meta.as_deref(), self.facts.get()) {
+                    state.take(facts(meta));
+                }
+                state.meta = row.meta;
+                state.protocol_version = row.protocol_version.map(Into::into);
+                state.last_seen = state.last_seen.max(row.last_seen);
+            }
+            outdated
+        };
+        if outdated {
+            self.close_link(&agent, Close::Revoked);
+        }
+        agent
+    }
+
+    /// Another hub holds a link of this agent now, or none does any more.
+    pub fn set_remote(&self, agent: &Agent, remote: Option<RemoteLink>, since: Timestamp, shown: LinkFacts) {
+        let mut state = agent.state();
+        if state.link.is_some() || state.remote == remote {
+            return;
+        }
+        match (state.remote.is_some(), remote.is_some()) {
+            (false, true) => drop(self.remote.fetch_add(1, Ordering::Relaxed)),
+            (true, false) => drop(self.remote.fetch_sub(1, Ordering::Relaxed)),
+            _ => {}
+        }
+        state.remote = remote;
+        state.online = remote.is_some();
+        state.since = Some(since);
+        state.last_seen = state.last_seen.max(Some(since));
+        state.auth = shown.auth.as_deref().and_then(AuthWay::parse);
+        if let (Some(meta), Some(facts)) = (shown.meta, self.facts.get()) {
+            state.take(facts(&meta));
+            state.meta = Some(meta);
+            state.protocol_version = shown.version.map(Into::into);
+        }
     }
 
     /// An invitation ran out unused.
@@ -382,6 +478,9 @@ impl Agents {
             return false;
         }
         let Ok(replaced) = state.presence.linked(link.id) else { return false };
+        if state.remote.is_some() {
+            self.remote.fetch_sub(1, Ordering::Relaxed);
+        }
         let old = state.set_link(Some(Arc::clone(link)));
         update(&mut state);
         drop(state);
@@ -454,6 +553,7 @@ fn new_agent(id: PeerId) -> Agent {
         link: None,
         tunnel: None,
         joined: None,
+        remote: None,
         online: false,
         overall: Overall::Unknown,
         sections: None,

@@ -37,8 +37,7 @@ pub use dispatch::withdraw_unsent;
 pub use dispatch::{cancelled, not_any_more, reserve_memory};
 pub use owed::settle as settle_owed;
 pub use recent::{Call, Done, MaxWaiting, Recent, WaitRefused};
-pub use recover::recover;
-pub use recover::{INTERRUPTED, of_row};
+pub use recover::{INTERRUPTED, end_open_of, of_row, recover};
 
 use crate::agents::Agent;
 use crate::clock;

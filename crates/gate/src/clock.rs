@@ -42,6 +42,20 @@ pub fn steady() -> Instant {
     }
 }
 
+/// The time since the machine started, asleep or not: what a lease is counted on.
+#[cfg(target_os = "linux")]
+pub fn boot() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or_default(), u32::try_from(now.tv_nsec).unwrap_or_default())
+}
+
+/// The same where there is no such clock: several hubs run on Linux.
+#[cfg(not(target_os = "linux"))]
+pub fn boot() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
+}
+
 /// Random bytes from the system.
 pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];

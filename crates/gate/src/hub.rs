@@ -27,6 +27,7 @@ use crate::agents::budget::{Budgets, Omitted, Record};
 use crate::answers::Answers;
 use crate::calls::{Adapters, Deadlines, MaxWaiting, Recent};
 use crate::clock;
+use crate::cluster::Cluster;
 use crate::events::Events;
 use crate::fleet::changes::Changes;
 use crate::grants::TimeBoxed;
@@ -87,6 +88,8 @@ pub struct HubState {
     pub unproven: Arc<Shares>,
     /// How much each kenny agent may log and push.
     pub budgets: Budgets,
+    /// What makes it one of several hubs, where it is.
+    pub cluster: Option<Arc<Cluster>>,
     /// Counters.
     pub metrics: Metrics,
     /// The hub stops: no new calls, no new connections.
@@ -151,6 +154,8 @@ pub struct HubInit {
     pub adapters: Adapters,
     /// What other crates keep beside the gate.
     pub parts: part::Parts,
+    /// What makes it one of several hubs, where it is.
+    pub cluster: Option<Cluster>,
     /// Where it listens.
     pub listen: SocketAddr,
     /// Whether it serves TLS.
@@ -169,7 +174,7 @@ impl Hub {
     /// Puts the parts together.
     pub fn new(init: HubInit) -> Self {
         let HubInit { settings, store, data, key, digest_key, agents, operators, policy, .. } = init;
-        let HubInit { adapters, parts, listen, tls, .. } = init;
+        let HubInit { adapters, parts, cluster, listen, tls, .. } = init;
         let deadlines = Deadlines {
             default: settings.calls.default_timeout_s,
             grace: settings.calls.grace_s,
@@ -190,6 +195,7 @@ impl Hub {
         Self(Arc::new(HubState {
             limits,
             metrics,
+            cluster: cluster.map(Arc::new),
             adapters,
             parts,
             calls: Recent::new(

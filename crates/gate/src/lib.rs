@@ -7,6 +7,7 @@ pub mod agents;
 pub mod answers;
 pub mod calls;
 pub mod clock;
+pub mod cluster;
 pub mod events;
 pub mod fleet;
 pub mod grants;

@@ -196,6 +196,29 @@ impl Operators {
         operators
     }
 
+    /// Takes over what the store has, where other hubs change it, too. Answers which are out of force since.
+    pub fn follow(&self, rows: Vec<TokenRow>, paused: &[TokenId]) -> Vec<TokenId> {
+        let mut ended = Vec::new();
+        for row in rows {
+            let known = self.by_hash.read().unwrap_or_else(PoisonError::into_inner).get(&row.hash).cloned();
+            let Some(token) = known else {
+                let id = row.id;
+                self.add(row);
+                self.find(id).iter().for_each(|token| token.pause(paused.contains(&id)));
+                continue;
+            };
+            let was_good = !token.is_revoked() && !token.is_paused();
+            if row.revoked_at.is_some() {
+                token.revoke();
+            }
+            token.pause(paused.contains(&row.id));
+            if was_good && (token.is_revoked() || token.is_paused()) {
+                ended.push(row.id);
+            }
+        }
+        ended
+    }
+
     /// Takes a token in.
     pub fn add(&self, row: TokenRow) {
         let token = Token {
@@ -210,7 +233,12 @@ impl Operators {
             paused: false.into(),
             last_used: AtomicI64::new(row.last_used.map_or(i64::MIN, Timestamp::millis)),
         };
-        self.by_hash.write().unwrap_or_else(PoisonError::into_inner).insert(row.hash, Arc::new(token));
+        // One that is known already is in use.
+        self.by_hash
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(row.hash)
+            .or_insert_with(|| Arc::new(token));
     }
 
     /// A caller without a token of its own, for as long as it is connected.

@@ -4,8 +4,10 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use convoke_api::inbox::Inbox;
 use convoke_core::id::{PeerId, TokenId};
+use convoke_store::{PeerLink, StoreError};
 use prometheus_client::registry::Registry;
 
 use crate::hub::Hub;
@@ -14,7 +16,17 @@ use crate::operators::Caller;
 /// A number that is read when someone asks: its name, what it counts, its value.
 pub type Gauge = (&'static str, &'static str, u64);
 
+/// Something that another hub changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Followed<'a> {
+    /// Of what kind.
+    pub what: &'a str,
+    /// Which.
+    pub id: &'a str,
+}
+
 /// State of a crate above the gate, and what it must hear of.
+#[async_trait]
 pub trait Part: Any + Debug + Send + Sync {
     /// Its counters.
     fn register(&self, registry: &mut Registry) {
@@ -39,6 +51,18 @@ pub trait Part: Any + Debug + Send + Sync {
     /// An agent was removed.
     fn agent_removed(&self, agent: &PeerId) {
         let _ = agent;
+    }
+
+    /// Another hub changed something: what is in memory of it is read anew.
+    async fn follow(&self, hub: &Hub, changed: Followed<'_>) -> Result<(), StoreError> {
+        let _ = (hub, changed);
+        Ok(())
+    }
+
+    /// Which link stands for a peer may have changed.
+    async fn link_stands(&self, hub: &Hub, peer: &PeerId, link: Option<&PeerLink>) -> Result<(), StoreError> {
+        let _ = (hub, peer, link);
+        Ok(())
     }
 }
 

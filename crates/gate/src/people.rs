@@ -133,6 +133,15 @@ impl Session {
         at <= now && now < self.stepped_up_until()
     }
 
+    /// Something was shown at another hub.
+    fn step_up(&self, at: Timestamp) {
+        self.stepped_up_at.fetch_max(at.millis(), Ordering::AcqRel);
+    }
+
+    fn cookie_hash(&self) -> TokenHash {
+        self.cookie.lock().unwrap_or_else(PoisonError::into_inner).hash
+    }
+
     /// When it was last used.
     pub fn last_seen(&self) -> Timestamp {
         Timestamp::from_millis(self.last_seen.load(Ordering::Relaxed))
@@ -233,6 +242,41 @@ impl People {
         users.into_iter().for_each(|row| self.put_user(row));
         sessions.iter().for_each(|row| drop(self.admit(row)));
         self.write().passkeys = passkeys;
+    }
+
+    /// Takes over what the store has, where other hubs change it, too. Answers which principals are out of force since.
+    pub fn follow(&self, users: Vec<UserRow>, sessions: &[SessionRow], passkeys: Vec<PasskeyRow>) -> Vec<TokenId> {
+        let mut ended = Vec::new();
+        for user in self.users() {
+            if users.iter().all(|row| row.id != user.principal.id) {
+                self.remove_user(user.principal.id);
+                ended.push(user.principal.id);
+            }
+        }
+        for row in users {
+            let id = row.id;
+            let before = self.principal(id);
+            self.put_user(row);
+            if before.is_some_and(|before| before.is_revoked()) {
+                ended.push(id);
+            }
+        }
+        let now = clock::now();
+        for session in self.sessions(None, now) {
+            match sessions.iter().find(|row| row.id == session.id) {
+                Some(row) if session.cookie_hash() == row.hash => session.step_up(row.stepped_up_at),
+                Some(row) => self.renew(&session, row, now),
+                None => {
+                    self.end_session(session.id);
+                    ended.extend(session.user());
+                }
+            }
+        }
+        for row in sessions.iter().filter(|row| self.session(row.id, now).is_none()) {
+            self.admit(row);
+        }
+        self.write().passkeys = passkeys;
+        ended
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Inner> {

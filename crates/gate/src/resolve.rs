@@ -128,7 +128,7 @@ impl Subject for Described<'_> {
             Field::Protocol => fits(id.protocol().name()),
             Field::Version => optional(&state.version),
             Field::Os => fits(state.os.name()),
-            Field::State => fits(state.presence().liveness().name()),
+            Field::State => fits(state.liveness().name()),
             Field::Trust => fits(state.trust.name()),
             Field::Online => fits(if state.is_there() { "true" } else { "false" }),
         }

@@ -12,6 +12,7 @@ pub mod export;
 pub mod fleet;
 pub mod fleet_history;
 pub mod grants;
+pub mod hubs;
 pub mod inbox;
 pub mod notices;
 pub mod open_page;
@@ -34,12 +35,14 @@ use convoke_doors::Doors;
 /// Opens the API's doors, each with the right it needs.
 #[rustfmt::skip]
 pub fn open(doors: Doors) -> Doors {
-    use Right::{Approve, Call, Policy, Public, SignIn, Tokens, Trust, Users, View, Withdraw};
+    use Right::{Approve, Call, OwnCredential, Policy, Public, SignIn, Tokens, Trust, Users, View, Withdraw};
     doors
         .open(Method::GET, "/healthz", Public, operations::healthz)
         .open(Method::GET, "/readyz", Public, operations::readyz)
         .open(Method::GET, "/metrics", View, operations::metrics)
         .open(Method::GET, "/api/hub", View, operations::about)
+        .open(Method::GET, "/api/hubs", View, hubs::list)
+        .open(Method::GET, "/api/hubs/parcels/{link}", OwnCredential, hubs::parcel)
         .open(Method::GET, "/api/settings", Policy, operations::settings)
         .open(Method::POST, "/api/backup", Policy, backup::make)
         .open(Method::GET, "/api/agents", View, agents::list)

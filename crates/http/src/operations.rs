@@ -67,7 +67,7 @@ pub async fn about(State(hub): State<Hub>, _: By) -> Json<serde_json::Value> {
         "kenny_public_key": hub.public_key(),
         "kenny_token_auth": token_auth,
         "agents": hub.agents.count(),
-        "online": hub.agents.online(),
+        "online": hub.agents.online() + hub.agents.online_elsewhere(),
         "calls": { "running": hub.calls.running(), "waiting": hub.calls.waiting() },
         "journal_seq": stats.journal_seq,
         "store_failing": stats.failing,

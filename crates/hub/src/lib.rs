@@ -2,6 +2,7 @@
 //!
 //! [`start`] brings a hub up in a data directory and returns a handle to stop it with.
 
+mod cluster;
 mod openapi;
 mod routes;
 mod serve;

@@ -33,7 +33,7 @@ use convoke_doors::extract::json_bytes;
         convoke_http::passkeys::add, convoke_http::passkeys::remove, convoke_http::totp::begin, convoke_http::totp::confirm, convoke_http::totp::remove,
         convoke_http::users::list, convoke_http::users::add, convoke_http::users::change, convoke_http::users::remove, convoke_http::users::link,
         convoke_http::record::checkpoints, convoke_http::record::logs, convoke_http::events::stream,
-        convoke_http::operations::about, convoke_http::backup::make, convoke_http::operations::settings, convoke_wires::yonexus::routes::clients, convoke_wires::yonexus::routes::allow, convoke_wires::yonexus::routes::client,
+        convoke_http::operations::about, convoke_http::backup::make, convoke_http::operations::settings, convoke_http::hubs::list, convoke_http::hubs::parcel, convoke_wires::yonexus::routes::clients, convoke_wires::yonexus::routes::allow, convoke_wires::yonexus::routes::client,
         convoke_wires::yonexus::routes::remove, convoke_wires::yonexus::routes::revoke, convoke_wires::yonexus::routes::rotate_key, convoke_wires::yonexus::routes::pairings,
         convoke_wires::yonexus::routes::decide, convoke_wires::yonexus::rule_routes::list, convoke_wires::yonexus::rule_routes::put, convoke_wires::yonexus::rule_routes::delete, convoke_wires::yonexus::rule_routes::test,
         convoke_wires::yonexus::rule_routes::inbox, convoke_wires::yonexus::rule_routes::send,

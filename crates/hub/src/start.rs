@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::serve;
+use crate::{cluster, serve};
 use convoke_gate::agents::Agents;
 use convoke_gate::clock;
 use convoke_gate::hub::{Hub, HubInit};
@@ -90,6 +90,12 @@ pub enum StartError {
     /// The socket for mesh rooms.
     #[error("rooms.udp_listen: {0}")]
     RoomsUdp(io::Error),
+    /// The bus.
+    #[error("bus.url: {0}")]
+    Bus(#[from] convoke_bus::BusError),
+    /// How other hubs would reach this one.
+    #[error("hub.address: {0}")]
+    Address(&'static str),
     /// A key from outside that is no key.
     #[error("{0}")]
     Key(&'static str),
@@ -115,6 +121,8 @@ pub struct Running {
     serving: tokio::task::JoinHandle<()>,
     upkeep: tokio::task::JoinHandle<()>,
     clearing: tokio::task::JoinHandle<()>,
+    /// What it does as one of several.
+    tasks: cluster::Tasks,
 }
 
 /// Starts a hub.
@@ -134,8 +142,11 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let queue_limit = settings.store.queue_limit;
     let accept_damaged_log = settings.store.accept_damaged_log;
     let server = server(&settings)?;
+    let bus = cluster::bus(&settings).await?;
+    let lease = bus.is_some().then_some(settings.hub.lease_s);
     let options =
-        OpenOptions { queue_limit, accept_damaged_log, data_key, hub_seed, server, ..OpenOptions::new(&data) };
+        OpenOptions { queue_limit, accept_damaged_log, data_key, hub_seed, server, lease, ..OpenOptions::new(&data) };
+    let asked_at = clock::boot();
     // Opening reads, migrates and locks: not on the runtime's threads.
     let opened = tokio::task::spawn_blocking(move || SqlStore::open(options)).await;
     let store = opened.map_err(|_| StartError::Key("opening the store panicked"))??;
@@ -154,6 +165,8 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         given => given,
     };
 
+    // What only one may do that starts: make what all of them share.
+    let turn = store.turn("start").await?;
     let first_token = first_token(&*store, operator_token).await?;
     let digest_key = match store.secret(DIGEST_KEY_SECRET).await? {
         Some(key) => key,
@@ -163,6 +176,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
             key
         }
     };
+    let cluster = cluster::join(&*store, &settings, bus, asked_at, (listen, acceptor.as_ref()))?;
     let init = HubInit {
         agents: Agents::load(store.agents().await?, convoke_wires::kenny::facts),
         operators: Operators::load(store.tokens().await?),
@@ -181,11 +195,13 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
         data,
         key,
         digest_key,
+        cluster,
         listen,
         tls: acceptor.is_some(),
     };
     let hub = Hub::new(init);
     hub.store.joined().await?.iter().for_each(|join| hub.agents.join(join));
+    let tasks = cluster::begin(&hub).await?;
     let people = &hub.operators.people;
     people.load(hub.store.users().await?, hub.store.sessions(clock::now()).await?, hub.store.passkeys().await?);
     warn_of_lost_passkeys(&hub);
@@ -197,6 +213,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     }
     let welcome = convoke_http::users::welcome(&hub).await?;
     convoke_gate::calls::recover(&hub).await?;
+    drop(turn);
     let started = Draft::new(clock::now(), Kind::Hub)
         .detail(&json!({ "what": "started", "version": env!("CARGO_PKG_VERSION") }));
     hub.store.append(started).await?;
@@ -232,7 +249,7 @@ pub async fn start(options: HubOptions) -> Result<Running, StartError> {
     let upkeep = tokio::spawn(upkeep(hub.clone()));
     hub.tasks.spawn(convoke_gate::notices::run(hub.clone()));
     let clearing = tokio::spawn(clearing(hub.clone()));
-    Ok(Running { http: hub.base_url(), sonde_tls, hub, first_token, welcome, serving, upkeep, clearing })
+    Ok(Running { http: hub.base_url(), sonde_tls, hub, first_token, welcome, serving, upkeep, clearing, tasks })
 }
 
 /// Browsers bind a passkey to the name it was made for: after another `hub.public_url` it signs nobody in.
@@ -432,7 +449,7 @@ async fn note_seen(hub: &Hub, round: u64) {
     for (_, agent) in part {
         let seen = {
             let state = agent.state();
-            state.last_seen().filter(|_| state.is_online())
+            state.last_seen().filter(|_| state.presence().link().is_some())
         };
         let Some(at) = seen else { continue };
         let seen = Lossy::Seen { agent: agent.id.clone(), at, hello: None };
@@ -502,7 +519,7 @@ impl Running {
 
     /// The same, with something that ends once calls are drained; if some go on, once they are told to end.
     pub async fn stop_with(self, guest: impl Future<Output = ()>) -> Result<(), StoreError> {
-        let Self { hub, serving, upkeep, clearing, .. } = self;
+        let Self { hub, serving, upkeep, clearing, tasks, .. } = self;
         hub.events.publish(Event::Hub(HubEvent { state: HubState::Stopping, at: clock::now() }));
         hub.stopping.cancel();
         let _ = tokio::join!(upkeep, clearing);
@@ -535,6 +552,7 @@ impl Running {
             serving.abort();
         }
         convoke_gate::calls::settle_owed(&hub).await;
+        tasks.end(&hub).await;
         let now = clock::now();
         for record in hub.strangers.drain(now) {
             hub.note(record).await;

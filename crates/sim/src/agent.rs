@@ -1,11 +1,12 @@
 //! One simulated agent: its connection, its handshake, and what it does while it lives.
 
 use std::collections::VecDeque;
-use std::io;
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use convoke_core::id::PeerId;
 use convoke_kenny::agent::{AgentConfig, AgentEvent, AgentSession, AgentTick, EndReason};
@@ -30,6 +31,10 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     /// One permit for each connection that may be under way.
     pub(crate) permits: Semaphore,
+    /// Connections that were let in, ever.
+    links: AtomicU64,
+    /// Who answers in place of the swarm's one answer.
+    asked: Option<Arc<dyn Asked>>,
     result: Box<RawValue>,
     snapshot: Snapshot,
     clock: Clock,
@@ -45,6 +50,12 @@ pub(crate) struct Counters {
     pub(crate) answered: AtomicU64,
     pub(crate) pushed: AtomicU64,
     pub(crate) frames_sent: AtomicU64,
+}
+
+/// Whoever decides what requests are answered, one by one, and keeps what was asked.
+pub(crate) trait Asked: fmt::Debug + Send + Sync {
+    /// The result of one request, and how long it takes.
+    fn answer(&self, agent: usize, link: u64, tool: &str, args: &RawValue) -> (Box<RawValue>, Duration);
 }
 
 /// A command for an agent. `done` is answered when it is done, and dropped by an agent that is gone.
@@ -99,7 +110,13 @@ impl Shared {
         let permits = Semaphore::new(config.concurrency.max(1));
         let result = config.answer.result();
         let (counters, snapshot) = (Counters::default(), Snapshot::default());
-        Self { config, counters, permits, result, snapshot, clock: Clock::since(Instant::now()) }
+        let (links, clock) = (AtomicU64::new(0), Clock::since(Instant::now()));
+        Self { config, counters, permits, links, asked: None, result, snapshot, clock }
+    }
+
+    /// The same, with somebody who decides about each request.
+    pub(crate) fn with(config: SwarmConfig, asked: Arc<dyn Asked>) -> Self {
+        Self { asked: Some(asked), ..Self::new(config) }
     }
 }
 
@@ -110,19 +127,41 @@ pub(crate) struct Link {
     agent: Agent,
 }
 
+impl Link {
+    /// Its number among all connections of the swarm, in the order in which hubs let them in.
+    pub(crate) const fn number(&self) -> u64 {
+        self.agent.link
+    }
+
+    /// Answers until the connection ends, or until it is told to leave.
+    pub(crate) async fn stay(mut self, orders: &Queue<Order>) {
+        let clock = self.agent.shared.clock;
+        if let Ended::Leaving | Ended::Reconnecting(_) = drive(&mut self.socket, &mut self.agent, orders, clock).await
+        {
+            self.socket.close(1000, "").await;
+        }
+    }
+}
+
 impl Drop for Link {
     fn drop(&mut self) {
         self.agent.shared.counters.connected.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Connects agent `index` and takes it through the handshake, when it is its turn.
+/// Connects agent `index` to the swarm's hub and takes it through the handshake, when it is its turn.
 pub(crate) async fn connect(shared: &Arc<Shared>, index: usize) -> Result<Link, ConnectError> {
+    connect_to(shared, index, shared.config.target).await
+}
+
+/// The same to the hub at `target`.
+pub(crate) async fn connect_to(shared: &Arc<Shared>, index: usize, target: SocketAddr) -> Result<Link, ConnectError> {
     let Ok(_permit) = shared.permits.acquire().await else { return Err(ConnectError::TimedOut) };
-    let outcome = tokio::time::timeout(shared.config.connect_timeout, shake_hands(shared, index)).await;
+    let outcome = tokio::time::timeout(shared.config.connect_timeout, shake_hands(shared, index, target)).await;
     let counters = &shared.counters;
     match outcome.unwrap_or(Err(ConnectError::TimedOut)) {
-        Ok((socket, agent)) => {
+        Ok((socket, mut agent)) => {
+            agent.link = shared.links.fetch_add(1, Ordering::Relaxed);
             counters.handshakes.fetch_add(1, Ordering::Relaxed);
             counters.connected.fetch_add(1, Ordering::Relaxed);
             Ok(Link { socket, agent })
@@ -134,16 +173,20 @@ pub(crate) async fn connect(shared: &Arc<Shared>, index: usize) -> Result<Link, 
     }
 }
 
-async fn shake_hands(shared: &Arc<Shared>, index: usize) -> Result<(Socket, Agent), ConnectError> {
+async fn shake_hands(
+    shared: &Arc<Shared>,
+    index: usize,
+    target: SocketAddr,
+) -> Result<(Socket, Agent), ConnectError> {
     let config = &shared.config;
     let id = config.roster.id(index);
-    let tcp = if config.target.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    let tcp = if target.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     if let Some(source) = config.source(index) {
         tcp.bind(source)?;
     }
-    let io = tcp.connect(config.target).await?;
+    let io = tcp.connect(target).await?;
     io.set_nodelay(true)?;
-    let mut socket = ws::open(io, config.target, "/agent/ws", None).await?;
+    let mut socket = ws::open(io, target, "/agent/ws", None).await?;
 
     let mut nonce = [0; 32];
     getrandom::fill(&mut nonce).map_err(io::Error::other)?;
@@ -152,7 +195,15 @@ async fn shake_hands(shared: &Arc<Shared>, index: usize) -> Result<(Socket, Agen
     let session = AgentSession::new(settings, config.roster.key(index), nonce, shared.clock.now());
     let meta = Meta { hostname: id.to_string(), os: "windows".into(), version: "0.8.0".into(), ..Meta::default() };
     let register = session.register_frame(&meta);
-    let mut agent = Agent { shared: Arc::clone(shared), id, session, is_admitted: false, delayed: VecDeque::new() };
+    let mut agent = Agent {
+        shared: Arc::clone(shared),
+        index,
+        link: 0,
+        id,
+        session,
+        is_admitted: false,
+        delayed: VecDeque::new(),
+    };
     agent.send(&register, &mut socket);
     match drive(&mut socket, &mut agent, &Queue::default(), shared.clock).await {
         Ended::Admitted => Ok((socket, agent)),
@@ -182,7 +233,8 @@ pub(crate) async fn live(shared: Arc<Shared>, index: usize, first: Link, orders:
             }
         };
         drop(link);
-        let Some(next) = come_back(&shared, index, &orders).await else { break };
+        let first = usize::from(done.is_none());
+        let Some(next) = come_back(&shared, index, first, &orders).await else { break };
         link = next;
         if let Some(done) = done {
             // Who asked may have stopped waiting.
@@ -193,9 +245,12 @@ pub(crate) async fn live(shared: Arc<Shared>, index: usize, first: Link, orders:
     orders.end();
 }
 
-async fn come_back(shared: &Arc<Shared>, index: usize, orders: &Queue<Order>) -> Option<Link> {
-    while !orders.holds(|order| matches!(order, Order::Leave)) {
-        match (connect(shared, index).await, shared.config.retry) {
+async fn come_back(shared: &Arc<Shared>, index: usize, first: usize, orders: &Queue<Order>) -> Option<Link> {
+    for tries in first.. {
+        if orders.holds(|order| matches!(order, Order::Leave)) {
+            break;
+        }
+        match (connect_to(shared, index, shared.config.hub(index, tries)).await, shared.config.retry) {
             (Ok(link), _) => return Some(link),
             (Err(_), None) => return None,
             (Err(_), Some(pause)) => tokio::time::sleep(pause).await,
@@ -208,6 +263,8 @@ async fn come_back(shared: &Arc<Shared>, index: usize, orders: &Queue<Order>) ->
 #[derive(Debug)]
 struct Agent {
     shared: Arc<Shared>,
+    index: usize,
+    link: u64,
     id: PeerId,
     session: AgentSession,
     is_admitted: bool,
@@ -241,7 +298,13 @@ impl Machine for Agent {
     ) -> ControlFlow<Ended> {
         let Message::Text(text) = message else { return ControlFlow::Continue(()) };
         match self.session.on_text(&text, now) {
-            AgentEvent::Request { id, .. } => self.answer(id, now, connection),
+            AgentEvent::Request { id, tool, args, .. } => match &self.shared.asked {
+                Some(asked) => {
+                    let (result, delay) = asked.answer(self.index, self.link, &tool, &args);
+                    self.give(frame::response_ok(id, &result), delay, now, connection);
+                }
+                None => self.answer(id, now, connection),
+            },
             AgentEvent::Reply(frame) | AgentEvent::Auth(frame) => self.send(&frame, connection),
             AgentEvent::End(reason) => return ControlFlow::Break(Ended::Distrust(reason)),
             // There is no frame that says "accepted"; the policy is what a hub sends first to whom it lets in.
@@ -298,11 +361,18 @@ impl Agent {
             Answer::Error => frame::response_error(id, &ErrorCode::ExecFailed, "the simulation was told to fail"),
             _ => frame::response_ok(id, &self.shared.result),
         };
+        let delay = if let Answer::After(delay) = self.shared.config.answer { delay } else { Duration::ZERO };
+        self.give(answer, delay, now, connection);
+    }
+
+    fn give(&mut self, answer: String, delay: Duration, now: Duration, connection: &mut Connection) {
         self.shared.counters.answered.fetch_add(1, Ordering::Relaxed);
-        if let Answer::After(delay) = self.shared.config.answer {
-            self.delayed.push_back((now + delay, answer));
-        } else {
+        if delay.is_zero() {
             self.send(&answer, connection);
+            return;
         }
+        let due = now + delay;
+        let place = self.delayed.partition_point(|(other, _)| *other <= due);
+        self.delayed.insert(place, (due, answer));
     }
 }

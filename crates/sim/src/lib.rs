@@ -18,6 +18,7 @@
 //! | [`forwarder`] | the raw limit: HTTP in, WebSocket to the agent and back, HTTP out |
 //! | [`bare_mcp`] | the raw limit of MCP: the SDK's server with a tool that answers at once |
 //! | [`rooms`] | participants of rooms, and data channels between two of ours |
+//! | `cluster` | several hubs, and what goes wrong between them |
 //! | [`rules`] | Yonexus clients, a bare relay and NATS: rule messages under load |
 //! | [`sonde`] | Sonde agents: enrolments, registrations, probes answered at once |
 //! | [`usage`] | CPU and memory of a process |
@@ -29,6 +30,8 @@
 mod agent;
 pub mod answer;
 pub mod bare_mcp;
+#[cfg(target_os = "linux")]
+pub mod cluster;
 pub mod control;
 pub mod enrol;
 pub mod forwarder;

@@ -140,6 +140,16 @@ impl LoadReport {
         self.answered as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
+    /// Several that ran at the same time, as one.
+    pub fn all(reports: &[Self]) -> Self {
+        let mut all = Self::default();
+        for report in reports {
+            all.merge(report);
+            all.elapsed = all.elapsed.max(report.elapsed);
+        }
+        all
+    }
+
     fn merge(&mut self, other: &Self) {
         self.answered += other.answered;
         self.failed += other.failed;

@@ -173,12 +173,38 @@ impl Stage {
 
     /// Starts a swarm of the [`Roster`](crate::roster::Roster) of `seed` for `server`; none is connected yet.
     pub fn swarm(&self, server: &Server, seed: &str) -> Result<SwarmProcess, StageError> {
+        self.swarm_of(&[server.address], &server.key, seed, 0)
+    }
+
+    /// Starts a swarm, from the agent `first` of the roster on, for the first of these hubs, and for the others when that is
+    /// lost.
+    pub fn swarm_of(
+        &self,
+        hubs: &[SocketAddr],
+        key: &VerifyingKey,
+        seed: &str,
+        first: usize,
+    ) -> Result<SwarmProcess, StageError> {
         let mut program = Program::new(&self.program);
-        program
-            .args(["sim", "agents", "--target", &server.address.to_string(), "--seed", seed])
-            .args(["--target-key", &key_text(&server.key)])
-            .stdin(Stdio::piped());
-        let log = self.directory().join(format!("swarm-{}.log", server.address.port()));
+        program.args([
+            "sim",
+            "agents",
+            "--seed",
+            seed,
+            "--first",
+            &first.to_string(),
+            "--target-key",
+            &key_text(key),
+        ]);
+        let [target, others @ ..] = hubs else {
+            return Err(StageError::Start { what: "the swarm", why: io::ErrorKind::AddrNotAvailable.into() });
+        };
+        program.args(["--target", &target.to_string()]);
+        for other in others {
+            program.args(["--retry-s", "1", "--other", &other.to_string()]);
+        }
+        program.stdin(Stdio::piped());
+        let log = self.directory().join(format!("swarm-{}.log", target.port()));
         Ok(SwarmProcess { process: Process::start("the swarm", program, &log)? })
     }
 }

@@ -47,6 +47,10 @@ pub struct SwarmConfig {
     /// Agents that share one source address. A pair of addresses has some 28,000 ports on Linux; beyond this many the
     /// next agents come from 127.0.0.2, 127.0.0.3 and so on.
     pub agents_per_source: usize,
+    /// The address that agents connect from, where it is not for the system to choose.
+    pub source: Option<IpAddr>,
+    /// Further hubs: an agent that lost its connection tries one after the other.
+    pub others: Vec<SocketAddr>,
     /// The pause after which an agent whose connection failed tries again; without one it stays away.
     pub retry: Option<Duration>,
 }
@@ -64,12 +68,25 @@ impl SwarmConfig {
             concurrency: 64,
             connect_timeout: Duration::from_secs(20),
             agents_per_source: 20_000,
+            source: None,
+            others: Vec::new(),
             retry: None,
         }
     }
 
+    /// The hub that agent `index` tries after so many others.
+    pub(crate) fn hub(&self, index: usize, tries: usize) -> SocketAddr {
+        let hubs = self.others.len() + 1;
+        // Not all of them the same one: those of a lost hub share out among the others.
+        let nth = if tries == 0 || hubs == 1 { 0 } else { 1 + (index + tries) % (hubs - 1) };
+        nth.checked_sub(1).map_or(self.target, |nth| self.others[nth])
+    }
+
     /// The address agent `index` connects from, where it matters.
     pub(crate) fn source(&self, index: usize) -> Option<SocketAddr> {
+        if let Some(source) = self.source {
+            return Some((source, 0).into());
+        }
         let nth = u8::try_from(index / self.agents_per_source.max(1)).unwrap_or(u8::MAX - 1).min(u8::MAX - 2);
         let loopback = self.target.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST);
         (nth > 0 && loopback).then(|| (Ipv4Addr::new(127, 0, 0, nth + 1), 0).into())

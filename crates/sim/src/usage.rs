@@ -63,6 +63,23 @@ pub fn cpu_with_children(pid: u32) -> Result<Duration, UsageError> {
     ticks(&stat, 4).ok_or(UsageError::Odd { pid, file: "stat" })
 }
 
+/// CPU time of process `pid`, of its children that live, and of those that it has waited for.
+pub fn cpu_of_family(pid: u32) -> Result<Duration, UsageError> {
+    let mut sum = cpu_with_children(pid)?;
+    let processes = std::fs::read_dir("/proc").map_err(|why| UsageError::Unreadable { pid, why })?;
+    for stat in processes.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("stat")).ok()) {
+        // One that ends meanwhile has no file any more, and is counted by its parent the next time.
+        if parent(&stat) == Some(pid) {
+            sum += cpu(&stat).unwrap_or_default();
+        }
+    }
+    Ok(sum)
+}
+
+fn parent(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// How many processes have wanted a CPU during the last minute, on average; nothing where `/proc` does not say.
 pub fn load_average() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
@@ -105,6 +122,7 @@ mod tests {
         assert_eq!(cpu(stat), Some(Duration::from_millis(2670)));
         assert_eq!(ticks(&stat.replace(" 17 0 0 ", " 17 3 1 "), 4), Some(Duration::from_millis(2710)));
         assert_eq!(user_memory("Name:\tx\nVmRSS:\t 9 kB\nRssAnon:\t    2048 kB\n"), Some(2 << 20));
+        assert_eq!(parent(stat), Some(1));
         assert_eq!(cpu("nonsense"), None);
         assert_eq!(user_memory("RssAnon: many"), None);
     }

@@ -129,6 +129,8 @@ pub trait Calls: Send + Sync {
     ) -> Result<Vec<(Approval, CallRow)>>;
     /// One approval with its call.
     async fn approval(&self, id: ApprovalId) -> Result<Option<(Approval, CallRow)>>;
+    /// The approval of a call, if it has one.
+    async fn approval_of(&self, call: CallId) -> Result<Option<Approval>>;
     /// Kept calls that have not ended and that nobody will approve any more: with an open intent or without one, a hub
     /// that was killed left them behind.
     async fn stranded_calls(&self) -> Result<Vec<CallRow>>;

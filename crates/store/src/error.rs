@@ -119,6 +119,11 @@ pub enum StoreError {
         "another process runs as the hub {0:?} on this database; stop it first, or give this one another name (hub.name)"
     )]
     NameInUse(String),
+    /// Another hub uses the database.
+    #[error(
+        "another hub uses this database, and hubs share one only where each has a bus: set bus.url (and hub.name) for all of them"
+    )]
+    DatabaseInUse,
     /// Another process has this hub's name now.
     #[error(
         "another process has taken over this hub's name (hub.name), so this one writes nothing any more; stop one of them"

@@ -148,6 +148,8 @@ pub struct OutboxTotal {
 pub trait Messages: Send + Sync {
     /// All clients.
     async fn clients(&self) -> Result<Vec<ClientRow>>;
+    /// One client.
+    async fn client(&self, identifier: &str) -> Result<Option<ClientRow>>;
     /// Keeps a client as it is now, with its pairing or without one. `None` records nothing.
     async fn put_client(&self, client: ClientRow, record: Option<Draft>) -> Result<()>;
     /// As [`Self::put_client`], for a client whose trust is withdrawn or narrowed.
@@ -174,10 +176,11 @@ pub trait Messages: Send + Sync {
     /// The same for an operator's token, if that is not revoked: looked at in the same transaction, so that nothing is
     /// kept once a revocation is committed.
     async fn put_outbox_of(&self, by: TokenId, message: OutboxRow, to: Vec<String>) -> Result<Option<i64>>;
-    /// What waits for a destination and has not expired, in order, after this id.
+    /// What waits for a destination and has not expired, in order, after this id. For a client that is what any hub has kept for
+    /// it, for a webhook (its name has a colon) what this hub has.
     async fn outbox(&self, destination: &str, after: i64, limit: u32, now: Timestamp) -> Result<Vec<OutboxRow>>;
-    /// A destination has got everything up to this id.
-    async fn delivered(&self, destination: &str, up_to: i64) -> Result<()>;
+    /// A destination has got these messages.
+    async fn delivered(&self, destination: &str, messages: Vec<i64>) -> Result<()>;
     /// What waits for whom.
     async fn outbox_totals(&self) -> Result<Vec<OutboxTotal>>;
     /// Removes what has expired and messages of the inbox from before. Answers how many deliveries lapsed.

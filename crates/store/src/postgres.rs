@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::error::StoreError;
 use crate::files::{DirLock, Paths, private_dir};
 use crate::seal::{DataKey, random};
+use crate::sql::hubs::ClusterSeat;
 use crate::sql::readers::Readers;
 use crate::sql::writer::{Guard, Writer};
 use crate::sql::{self, Connection, HUB_KEY, OptionalExtension as _, PUBLIC_KEY, SqlStore, journal, meta, params};
@@ -42,6 +43,10 @@ pub(crate) fn open(options: &OpenOptions, server: &Server, name: &str) -> Result
     }
     let conn = server.connect()?;
     wait_for_name(&conn, name)?;
+    take_database(&conn, options.lease.is_some())?;
+    if let Some(lease) = options.lease {
+        wait_for_lease(&conn, name, lease)?;
+    }
     let (key, hub_key, seat) = schema::locked(&conn, || {
         schema::migrate(&conn)?;
         let key = match meta(&conn, "key_id")? {
@@ -53,18 +58,30 @@ pub(crate) fn open(options: &OpenOptions, server: &Server, name: &str) -> Result
             }
         };
         let hub_key = sql::own_or_new_key(&conn, &key, HUB_KEY, PUBLIC_KEY, options.hub_seed.as_ref())?;
-        let seat = Seat::take(&conn, name)?;
+        let seat = Seat::take(&conn, name, options.lease)?;
         Ok((key, hub_key, seat))
     })?;
     let signer = signer(&conn, &key, &hub_key, &seat)?;
     let (chain, signed) = journal::end(&conn, seat.hub_id)?;
     let hub_id = seat.hub_id;
-    let guard = Box::new(Member { server: server.clone(), name: name.to_owned(), seat, lock });
+    says_who(&conn, hub_id)?;
+    let cluster = options.lease.map(|lease| ClusterSeat::new(server, &seat, lease));
+    let guard = Box::new(Member {
+        server: server.clone(),
+        name: name.to_owned(),
+        is_shared: options.lease.is_some(),
+        seat,
+        lock,
+    });
     let writer = Writer { conn, chain, signed, signer: Arc::new(signer), owed: Vec::new(), guard };
     let queue = writer.start(options.queue_limit)?;
     let reading = server.clone();
     let readers = Readers::new(Arc::new(move || reading.connect()), options.readers);
-    Ok(SqlStore::new(hub_id, paths, Some(server.clone()), key, hub_key, queue, readers))
+    let store = SqlStore::new(hub_id, paths, Some(server.clone()), key, hub_key, queue, readers);
+    Ok(match cluster {
+        Some(seat) => store.with_seat(seat),
+        None => store,
+    })
 }
 
 /// How long a start waits for the name: what is left of a hub that was killed goes within a moment.
@@ -84,9 +101,56 @@ fn wait_for_name(conn: &Connection, name: &str) -> Result<()> {
 }
 
 fn take_name(conn: &Connection, name: &str) -> Result<bool> {
-    let hash = Sha256::new().chain_update(b"convoke-hub-name-v1\0").chain_update(name).finalize();
-    let lock = i64::from_be_bytes(std::array::from_fn(|n| hash[n]));
+    let lock = lock_of("convoke-hub-name-v1", name);
     conn.query_row("SELECT pg_try_advisory_lock(?1)", [lock], |row| row.get(0))
+}
+
+/// The number of an advisory lock.
+pub(crate) fn lock_of(kind: &str, name: &str) -> i64 {
+    let hash = Sha256::new().chain_update(kind).chain_update([0]).chain_update(name).finalize();
+    i64::from_be_bytes(std::array::from_fn(|n| hash[n]))
+}
+
+/// Takes the database for this connection: for this hub alone, or beside others that share it.
+fn take_database(conn: &Connection, is_shared: bool) -> Result<()> {
+    let begun = Instant::now();
+    let kind = if is_shared { "pg_try_advisory_lock_shared" } else { "pg_try_advisory_lock" };
+    let take = format!("SELECT {kind}(?1)");
+    while !conn.query_row(&take, [lock_of("convoke-database-v1", "")], |row| row.get(0))? {
+        if begun.elapsed() > NAME_PATIENCE {
+            return Err(StoreError::DatabaseInUse);
+        }
+        thread::sleep(NAME_PAUSE);
+    }
+    Ok(())
+}
+
+/// Waits until the lease of whoever had the name before is over: it may still serve, cut off from here.
+fn wait_for_lease(conn: &Connection, name: &str, lease: Duration) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        if schema::version(conn)? < schema::WITH_LEASES {
+            return Ok(());
+        }
+        let left = format!("SELECT lease_until - {NOW} FROM hubs WHERE name = ?1");
+        let left: Option<i64> = conn.query_row(&left, [name], |row| row.get(0)).optional()?;
+        let Some(left) = left.and_then(|left| u64::try_from(left).ok()).filter(|left| *left > 0) else {
+            return Ok(());
+        };
+        if begun.elapsed() > 2 * lease + NAME_PATIENCE {
+            return Err(StoreError::NameInUse(name.to_owned()));
+        }
+        tracing::info!(name, left_ms = left, "waiting for the lease of this name to end");
+        thread::sleep(Duration::from_millis(left).min(lease));
+    }
+}
+
+/// The server's time in milliseconds.
+pub(crate) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// What this connection changes is this hub's.
+fn says_who(conn: &Connection, hub_id: HubId) -> Result<()> {
+    conn.execute_batch(&format!("SET convoke.hub = '{hub_id}'"))
 }
 
 /// The key that signs this hub's chain: the first hub's is the one that agents know, the others have their own.
@@ -105,37 +169,53 @@ fn signer(conn: &Connection, key: &DataKey, hub_key: &SigningKey, seat: &Seat) -
 
 /// The row of a hub, as one process has it. Whoever takes it next raises its epoch, and from then on this one writes nothing.
 #[derive(Debug)]
-struct Seat {
-    hub_id: HubId,
-    epoch: i64,
+pub(crate) struct Seat {
+    pub(crate) hub_id: HubId,
+    pub(crate) epoch: i64,
     /// Which process it is, by a random number.
-    instance: [u8; 16],
+    pub(crate) instance: [u8; 16],
     is_first: bool,
+    /// The last change when it was taken.
+    pub(crate) in_force: i64,
 }
 
 impl Seat {
-    fn take(conn: &Connection, name: &str) -> Result<Self> {
+    fn take(conn: &Connection, name: &str, lease: Option<Duration>) -> Result<Self> {
         let instance: [u8; 16] = random()?;
         let id = Uuid::new_v4().to_string();
-        conn.query_row(
-            "INSERT INTO hubs (id, name, epoch, instance, is_first, since)
-             VALUES (?1, ?2, 1, ?3, (SELECT CASE WHEN count(*) = 0 THEN 1 ELSE 0 END FROM hubs), ?4)
-             ON CONFLICT (name) DO UPDATE SET epoch = hubs.epoch + 1, instance = excluded.instance, since = excluded.since
-             RETURNING id, epoch, is_first",
-            params![id, name, instance, crate::store::now().millis()],
-            |row| {
+        let lease = lease.map_or(0, |lease| i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
+        let take = format!(
+            "INSERT INTO hubs (id, name, epoch, instance, is_first, since, lease_until, in_force)
+             VALUES (?1, ?2, 1, ?3, (SELECT CASE WHEN count(*) = 0 THEN 1 ELSE 0 END FROM hubs), ?4,
+                CASE WHEN ?5 = 0 THEN 0 ELSE {NOW} + ?5 END, (SELECT num FROM change_count))
+             ON CONFLICT (name) DO UPDATE SET epoch = hubs.epoch + 1, instance = excluded.instance, since = excluded.since,
+                lease_until = excluded.lease_until, in_force = excluded.in_force, address = '', pin = NULL
+             RETURNING id, epoch, is_first, in_force"
+        );
+        conn.transaction(|conn| {
+            // Whoever writes as this hub holds its row until that is committed.
+            conn.prepare_cached("SELECT 1 FROM hubs WHERE name = ?1 FOR UPDATE")?.exists([name])?;
+            let values = params![id, name, instance, crate::store::now().millis(), lease];
+            let seat = conn.query_row(&take, values, |row| {
                 let hub_id = row.text(0)?.parse();
                 let hub_id = hub_id.map_err(|_| StoreError::Corrupt("a hub's id is malformed".into()))?;
-                Ok(Self { hub_id, epoch: row.get(1)?, instance, is_first: row.get(2)? })
-            },
-        )
+                Ok(Self { hub_id, epoch: row.get(1)?, instance, is_first: row.get(2)?, in_force: row.get(3)? })
+            })?;
+            // What it held before, it holds no more.
+            conn.execute("DELETE FROM links WHERE hub_id = ?1", [seat.hub_id.to_string()])?;
+            Ok(seat)
+        })
     }
 
     /// Makes sure that nothing is written any more by what this process sent over a connection that broke.
     fn raise(&mut self, conn: &Connection) -> Result<()> {
         let raise = "UPDATE hubs SET epoch = epoch + 1 WHERE id = ?1 AND instance = ?2 RETURNING epoch";
-        let ours = params![self.hub_id.to_string(), self.instance];
-        match conn.query_row(raise, ours, |row| row.get(0)).optional()? {
+        let raised = conn.transaction(|conn| {
+            let id = self.hub_id.to_string();
+            conn.prepare_cached("SELECT 1 FROM hubs WHERE id = ?1 FOR UPDATE")?.exists([&id])?;
+            conn.query_row(raise, params![id, self.instance], |row| row.get(0)).optional()
+        });
+        match raised? {
             Some(epoch) => self.epoch = epoch,
             None => return Err(StoreError::Fenced),
         }
@@ -147,6 +227,8 @@ impl Seat {
 struct Member {
     server: Server,
     name: String,
+    /// Whether others share the database.
+    is_shared: bool,
     seat: Seat,
     lock: DirLock,
 }
@@ -160,6 +242,8 @@ impl Guard for Member {
         self.seat.raise(&new)?;
         // What is left of the connection that broke may still have it; nobody else can, or there would be another epoch.
         take_name(&new, &self.name)?;
+        take_database(&new, self.is_shared)?;
+        says_who(&new, self.seat.hub_id)?;
         // A commit that was not confirmed may have been made.
         let end = journal::end(&new, self.seat.hub_id)?;
         *conn = new;
@@ -170,7 +254,8 @@ impl Guard for Member {
     fn begin(&mut self, conn: &Connection) -> Result<()> {
         let Some(session) = conn.postgres() else { return Err(StoreError::Closed) };
         session.batch("BEGIN")?;
-        let own = "SELECT epoch FROM hubs WHERE id = ?1 AND epoch = ?2 FOR SHARE";
+        // A renewal of the lease, which changes no key, does not wait for it; who raises the epoch does.
+        let own = "SELECT epoch FROM hubs WHERE id = ?1 AND epoch = ?2 FOR KEY SHARE";
         let is_ours = conn.prepare_cached(own)?.exists(params![self.seat.hub_id.to_string(), self.seat.epoch])?;
         if is_ours { Ok(()) } else { Err(StoreError::Fenced) }
     }

@@ -11,6 +11,7 @@ mod clients;
 mod copy;
 mod grants;
 mod health;
+pub(crate) mod hubs;
 mod joined;
 pub(crate) mod journal;
 mod messages;

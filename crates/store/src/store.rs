@@ -16,7 +16,8 @@ use convoke_core::time::Timestamp;
 
 use crate::backup::Manifest;
 use crate::{
-    Accounts, Calls, Grants, Health, Journal, Messages, Notices, Peers, People, Rooms, Runs, StoreError, Telemetry,
+    Accounts, Calls, Grants, Health, Hubs, Journal, Messages, Notices, Peers, People, Rooms, Runs, StoreError,
+    Telemetry,
 };
 
 /// Shorthand for what every method answers.
@@ -81,7 +82,20 @@ pub struct Disk {
 /// Everything the hub keeps, and the store itself.
 #[async_trait]
 pub trait Store:
-    Journal + Peers + Calls + People + Accounts + Grants + Notices + Rooms + Messages + Telemetry + Health + Runs + Debug
+    Journal
+    + Peers
+    + Calls
+    + People
+    + Accounts
+    + Grants
+    + Notices
+    + Rooms
+    + Messages
+    + Telemetry
+    + Health
+    + Runs
+    + Hubs
+    + Debug
 {
     /// The hub's id: made when the data directory was.
     fn hub_id(&self) -> HubId;

@@ -39,18 +39,31 @@ impl suite::Backend for PostgresBackend {
 /// What only a server has, and what several hubs do to each other.
 mod server {
     use std::collections::BTreeSet;
+    use std::time::Duration;
 
+    use convoke_core::id::PeerId;
     use convoke_core::journal::Kind;
     use convoke_core::secret::SecretBytes;
-    use convoke_store::{Journal as _, JournalFilter, OpenOptions, Peers as _, SqlStore, Store as _, StoreError};
+    use convoke_store::{
+        Announced, Hubs as _, Journal as _, JournalFilter, OpenOptions, PeerLink, Peers as _, SqlStore, Store as _,
+        StoreError,
+    };
 
     use super::suite::journal::verify;
     use super::suite::{Backend as _, record, records};
     use super::{PostgresBackend, server};
 
+    /// How long the lease of a hub is here.
+    const LEASE: Duration = Duration::from_secs(1);
+
     /// Opens the store as the hub of this name, with a directory of its own.
     fn open(backend: &PostgresBackend, hub: &str) -> Result<SqlStore, StoreError> {
+        open_with(backend, hub, Some(LEASE))
+    }
+
+    fn open_with(backend: &PostgresBackend, hub: &str, lease: Option<Duration>) -> Result<SqlStore, StoreError> {
         let options = OpenOptions {
+            lease,
             data_key: Some(SecretBytes::new([7; 32])),
             server: Some((backend.url.parse().expect("an address"), hub.to_owned())),
             ..OpenOptions::new(backend.dir.path().join(hub).join(uuid::Uuid::new_v4().to_string()))
@@ -77,7 +90,9 @@ mod server {
         );
         // What only several hubs need.
         let of_hubs = |column: &str| {
-            ["schema_version.", "hubs."].iter().any(|table| column.starts_with(table))
+            ["schema_version.", "hubs.", "links.", "changes.", "change_count."]
+                .iter()
+                .any(|table| column.starts_with(table))
                 || ["journal.hub_id", "checkpoints.hub_id"].contains(&column)
         };
         let shared = columns.lines().filter(|column| !of_hubs(column)).map(str::to_owned).collect::<BTreeSet<_>>();
@@ -126,6 +141,68 @@ mod server {
         assert_eq!(second.append(record(Kind::Hub)).await.expect("appends"), 2);
         assert_eq!(verify(&second).await.last_seq, 2);
         second.close().await.expect("closes");
+    }
+
+    pub(super) async fn without_a_lease_a_hub_has_the_database_alone(backend: &PostgresBackend) {
+        let first = open_with(backend, "a", None).expect("opens");
+        let second = open(backend, "b").map(drop);
+        assert!(matches!(second, Err(StoreError::DatabaseInUse)), "{second:?}");
+        first.close().await.expect("closes");
+        open(backend, "b").expect("opens").close().await.expect("closes");
+    }
+
+    fn link(epoch: u64, store: &SqlStore) -> PeerLink {
+        let (hub, since) = (store.hub_id(), super::suite::at(1));
+        PeerLink { peer: "pc".into(), epoch, hub, since, facts: "{}".into(), is_live: true }
+    }
+
+    pub(super) async fn the_newest_link_stands_and_ends_with_its_hub(backend: &PostgresBackend) {
+        let (a, b) = (open(backend, "a").expect("opens"), open(backend, "b").expect("opens"));
+        let (one, two) = (a.next_link().await.expect("a number"), b.next_link().await.expect("a number"));
+        assert!(one < two, "whichever hub asks");
+        assert!(b.claim_link(link(two, &b)).await.expect("claims"));
+        assert!(!a.claim_link(link(one, &a)).await.expect("is told"), "an older one came late");
+        let standing = async || a.links(Some(vec!["pc".into()])).await.expect("reads").pop();
+        assert!(standing().await.is_some_and(|link| (link.epoch, link.hub, link.is_live) == (two, b.hub_id(), true)));
+        assert!(!a.fence(b.hub_id()).await.expect("is told"), "its lease lives");
+        tokio::time::sleep(LEASE).await;
+        assert!(standing().await.is_some_and(|link| !link.is_live));
+        assert!(a.fence(b.hub_id()).await.expect("fences"));
+        assert!(standing().await.is_none());
+        let late = b.append(record(Kind::Hub)).await;
+        assert!(matches!(late, Err(StoreError::Fenced)), "{late:?}");
+        assert!(!b.renew(Announced::default(), 0).await.expect("is told"));
+        a.close().await.expect("closes");
+    }
+
+    pub(super) async fn changes_are_numbered_in_the_order_of_their_commits(backend: &PostgresBackend) {
+        let (a, b) = (open(backend, "a").expect("opens"), open(backend, "b").expect("opens"));
+        let from = a.last_change().await.expect("reads");
+        let (told, mut hears) = tokio::sync::mpsc::channel(100);
+        b.on_change(Box::new(move || {
+            let _ = told.try_send(());
+        }))
+        .expect("listens");
+        let agents = (0..20).map(|n| PeerId::kenny(&format!("pc-{n}")).expect("an id")).collect::<Vec<_>>();
+        let add = async |store: &SqlStore, which: usize| {
+            for agent in agents.iter().skip(which).step_by(2) {
+                store.ensure_agent(agent, super::suite::at(1)).await.expect("keeps");
+            }
+        };
+        tokio::join!(add(&a, 0), add(&b, 1));
+        hears.recv().await.expect("is told");
+        let changes = b.changes(from).await.expect("reads");
+        let numbers: Vec<_> = changes.iter().map(|change| change.num).collect();
+        assert_eq!(numbers, (from + 1..=from + 20).collect::<Vec<_>>());
+        assert!(changes.iter().all(|change| change.what == "agent"));
+        assert_eq!(changes.iter().filter(|change| change.is_own).count(), 10);
+        assert!(b.agent(&agents[0]).await.expect("reads").is_some());
+        b.renew(Announced::default(), from + 20).await.expect("renews");
+        a.renew(Announced::default(), from + 5).await.expect("renews");
+        a.forget_changes().await.expect("forgets");
+        assert_eq!(b.changes(from).await.expect("reads").len(), 15, "a has yet to see them");
+        a.close().await.expect("closes");
+        b.close().await.expect("closes");
     }
 
     pub(super) async fn a_broken_connection_is_made_anew(backend: &PostgresBackend) {
@@ -213,6 +290,9 @@ own!(
     both_engines_have_the_same_tables_and_columns,
     three_hubs_start_at_once_and_have_a_chain_each,
     a_name_is_one_hubs_and_who_takes_it_over_ends_the_one_before,
+    without_a_lease_a_hub_has_the_database_alone,
+    the_newest_link_stands_and_ends_with_its_hub,
+    changes_are_numbered_in_the_order_of_their_commits,
     a_broken_connection_is_made_anew,
     a_newer_schema_is_refused,
     whatever_a_caller_names_is_recorded_and_found,

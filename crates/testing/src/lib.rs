@@ -2,6 +2,8 @@
 
 pub mod container;
 #[cfg(unix)]
+pub mod nats;
+#[cfg(unix)]
 pub mod postgres;
 
 use std::env;

@@ -7,7 +7,7 @@ pub mod file_routes;
 pub mod files;
 mod live;
 mod logs;
-mod probes;
+pub(crate) mod probes;
 mod telemetry;
 pub mod tools;
 pub mod update_routes;
@@ -28,7 +28,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::Wires;
-use crate::tunnel::{self, Hello};
+use crate::tunnel::{self, Entered, Hello, NotEntered, UNAVAILABLE};
 use crate::ws::{Connection, Socket, Stream};
 use convoke_gate::agents::Facts;
 use convoke_gate::agents::{Agent, AuthWay};
@@ -173,8 +173,11 @@ impl Handshake<'_> {
 }
 
 async fn on_register(hub: &Wires, session: &mut Session, register: &Register<'_>) -> Step {
-    let stored: Vec<VerifyingKey> =
-        hub.agents.find(&register.agent_id).and_then(|agent| trusted_key(&agent)).into_iter().collect();
+    let known = || hub.agents.find(&register.agent_id).and_then(|agent| trusted_key(&agent));
+    if known().is_none() {
+        hub.catch_up().await;
+    }
+    let stored: Vec<VerifyingKey> = known().into_iter().collect();
     match session.on_register(register, clock::random(), &hub.key, &stored, hub.mono()) {
         Step::CheckToken { agent, token } => {
             let valid = token_is_valid(hub, &agent, &token).await;
@@ -238,9 +241,16 @@ async fn enter(hub: Wires, mut socket: Socket, session: Session, accepted: Box<A
         // And neither must the binding of a key, from which on no bearer stands for the agent.
         Proof::Token => state.trust != Trust::Revoked && state.public_key.is_none(),
     });
-    let Some(link) = entered.await else {
-        socket.close(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
-        return;
+    let Entered { link, held } = match entered.await {
+        Ok(entered) => entered,
+        Err(NotEntered::Refused) => {
+            socket.close(convoke_kenny::close::UNAUTHORIZED, convoke_kenny::close::REVOKED.reason).await;
+            return;
+        }
+        Err(NotEntered::Unavailable) => {
+            socket.close(convoke_kenny::close::GOING_AWAY, UNAVAILABLE).await;
+            return;
+        }
     };
     if auth == AuthWay::Token
         && let Some(note) = hub.tells_of(&agent.id)
@@ -248,9 +258,9 @@ async fn enter(hub: Wires, mut socket: Socket, session: Session, accepted: Box<A
         tracing::warn!(agent = %agent.id, note = note.words(), "an agent connected with a legacy bearer token; enrol it");
     }
     let run = live::run(&hub, &mut socket, session, &agent, &link, accepted.dialect);
-    let ((close, last_seen), ()) = tokio::join!(run, Box::pin(probes::learn(&hub, &agent, &link)));
+    let ((close, last_seen), ()) = tokio::join!(run, Box::pin(probes::learn(&hub, &agent, &link, &held)));
     tunnel::leave(&hub, &agent, &link, last_seen).await;
-    drop(link);
+    drop((link, held));
     if let Some(close) = close {
         socket.close(close.code, close.reason).await;
     }

@@ -8,10 +8,12 @@
 //! | [`yonexus`] | `/yonexus`, clients, pairings, rules, messages |
 //! | [`rooms`] | `/rooms/<name>/ws`, rooms |
 //! | [`tool_routes`] | the tools and probes of an agent, with schemas |
+//! | `follow` | what other hubs changed |
 //! | `tunnel` | what kenny and Sonde tunnels share |
 //! | [`ws`] | the hub's WebSockets |
 //! | `upgrades` | the routes that become WebSockets |
 
+mod follow;
 mod inbox;
 pub mod joined;
 pub mod kenny;
@@ -26,6 +28,7 @@ pub mod yonexus;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use axum::extract::FromRef;
 use axum::http::Method;
 use convoke_api::inbox::Inbox;
@@ -36,11 +39,11 @@ use convoke_gate::calls::Adapters;
 use convoke_gate::hub::Hub;
 use convoke_gate::operators::Caller;
 use convoke_gate::operators::throttle::Throttle;
-use convoke_gate::part::{Gauge, Part};
+use convoke_gate::part::{Followed, Gauge, Part};
 use convoke_gate::settings::Settings;
 use convoke_gate::shares::Shares;
 use convoke_mcp::Toolset;
-use convoke_store::{Store, StoreError};
+use convoke_store::{PeerLink, Store, StoreError};
 use prometheus_client::registry::Registry;
 
 use crate::kenny::adapter::KennyAdapter;
@@ -96,6 +99,7 @@ impl State {
     }
 }
 
+#[async_trait]
 impl Part for State {
     fn register(&self, registry: &mut Registry) {
         self.yonexus.metrics.register(registry.sub_registry_with_prefix("yonexus"));
@@ -125,6 +129,14 @@ impl Part for State {
 
     fn agent_removed(&self, agent: &PeerId) {
         self.sonde.registry.remove(agent);
+    }
+
+    async fn follow(&self, hub: &Hub, changed: Followed<'_>) -> Result<(), StoreError> {
+        follow::changed(&Wires::of(hub), changed).await
+    }
+
+    async fn link_stands(&self, hub: &Hub, peer: &PeerId, link: Option<&PeerLink>) -> Result<(), StoreError> {
+        follow::link_stands(&Wires::of(hub), peer, link).await
     }
 }
 

@@ -46,7 +46,7 @@ use serde_json::json;
 use tokio::sync::{OnceCell, Semaphore, oneshot};
 
 use crate::Wires;
-use crate::tunnel::{self, Hello};
+use crate::tunnel::{self, Entered, Hello, NotEntered, UNAVAILABLE};
 use crate::ws::{Connection, Socket, Stream};
 use admit::Admitted;
 use ca::{Ca, CaError};
@@ -329,13 +329,21 @@ async fn enter(hub: Wires, mut socket: Socket, mut session: Session, admitted: A
         let known = hub.sonde.registry.find(&sonde.id);
         state.trust == Trust::Trusted && known.is_some_and(|known| Arc::ptr_eq(&known, &sonde))
     });
-    let Some(link) = entered.await else {
-        socket.close(Close::Revoked.code(), Close::Revoked.reason()).await;
-        return;
+    let Entered { link, held } = match entered.await {
+        Ok(entered) => entered,
+        Err(NotEntered::Refused) => {
+            socket.close(Close::Revoked.code(), Close::Revoked.reason()).await;
+            return;
+        }
+        Err(NotEntered::Unavailable) => {
+            socket.close(Close::GoingAway.code(), UNAVAILABLE).await;
+            return;
+        }
     };
     socket.queue_text(&session.accept(member, &ack, clock::uuid(), clock::now(), hub.mono()));
     let (close, last_seen) = live::run(&hub, &mut socket, session, &agent, &sonde, &link, &version).await;
     tunnel::leave(&hub, &agent, &link, last_seen).await;
+    drop(held);
     if let Some((code, reason)) = close {
         socket.close(code, reason).await;
     }

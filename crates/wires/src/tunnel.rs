@@ -11,6 +11,8 @@ use convoke_core::time::Timestamp;
 use convoke_gate::agents::budget::Record;
 use convoke_gate::agents::{Agent, AgentState, AuthWay};
 use convoke_gate::clock;
+use convoke_gate::cluster::Held;
+use convoke_gate::cluster::follow::LinkFacts;
 use convoke_gate::link::{Answer, Failure, Link};
 use convoke_store::Lossy;
 use serde_json::Value;
@@ -35,17 +37,46 @@ pub(crate) struct Hello<'a> {
     pub(crate) max_frame: usize,
 }
 
-/// Lets an agent in: it speaks for its id from now on. `is_trusted` looks again, under the lock; nothing when it says no,
-/// or when a newer connection was faster.
+/// What an agent is told that should come again.
+pub(crate) const UNAVAILABLE: &str = "hub unavailable";
+
+/// A link that speaks for an agent.
+pub(crate) struct Entered {
+    pub(crate) link: Arc<Link>,
+    /// What makes it stand for the agent at other hubs, too.
+    pub(crate) held: Held,
+}
+
+/// Why an agent was not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotEntered {
+    /// It is not trusted any more, or a newer connection was faster.
+    Refused,
+    /// Database or bus cannot be reached: it should come again.
+    Unavailable,
+}
+
+/// Lets an agent in: it speaks for its id from now on. `is_trusted` looks again, under the lock.
 pub(crate) async fn enter(
     hub: &Wires,
     socket: &mut Socket,
     agent: &Arc<Agent>,
     hello: Hello<'_>,
     is_trusted: impl FnOnce(&AgentState) -> bool,
-) -> Option<Arc<Link>> {
+) -> Result<Entered, NotEntered> {
     let Hello { address, auth, name, meta, version, mut detail, max_frame } = hello;
-    let link = Link::new(hub.agents.next_link());
+    let unavailable = |why: &dyn std::fmt::Display| {
+        if let Some(note) = hub.tells_of(&agent.id) {
+            tracing::warn!(agent = %agent.id, %why, note = note.words(), "cannot let an agent in now");
+        }
+        NotEntered::Unavailable
+    };
+    let coming = hub.coming(agent.id.as_str()).await.map_err(|why| unavailable(&why))?;
+    let link = Link::new(coming.id());
+    let shown =
+        || LinkFacts { auth: Some(auth.name().into()), meta: meta.clone(), version: version.clone(), listed: None };
+    let held = coming.stand(hub, Arc::new(Arc::clone(&link)), shown).await.map_err(|why| unavailable(&why))?;
+    let Some(held) = held else { return Err(NotEntered::Refused) };
     let now = clock::now();
     let (mut is_news, mut replaces) = (true, false);
     let entered = hub.agents.linked(
@@ -67,7 +98,7 @@ pub(crate) async fn enter(
         },
     );
     if !entered {
-        return None;
+        return Err(NotEntered::Refused);
     }
     if replaces && let Some(note) = hub.tells_of(&agent.id) {
         let note = note.words();
@@ -105,7 +136,7 @@ pub(crate) async fn enter(
             tracing::error!(%why, "cannot record a connection");
         }
     }
-    Some(link)
+    Ok(Entered { link, held })
 }
 
 /// A tunnel has ended: nothing new is sent through it.

@@ -147,7 +147,11 @@ pub async fn sonde(State(hub): State<Wires>, From(address): From, mut request: R
     let bearer = header.or_else(|| api_key(request.uri().query()));
     let client = request.extensions().get::<Client>().copied();
     let certificate = client.and_then(|Client(fingerprint)| fingerprint);
-    let Some(credential) = sonde::credential(&hub, bearer.as_ref(), certificate) else {
+    let known = || sonde::credential(&hub, bearer.as_ref(), certificate);
+    if known().is_none() {
+        hub.catch_up().await;
+    }
+    let Some(credential) = known() else {
         // Only who has nothing good is slowed down: one agent with an old key must not shut out those beside it.
         let now = clock::now();
         if let Some(seconds) = hub.sonde.throttle.blocked_for(address, now) {

@@ -159,6 +159,11 @@ pub async fn tidy(hub: &Wires) {
     outbox::lapse(hub).await;
 }
 
+/// Tells those who watch here that a client came to another hub, or left it.
+pub(crate) fn tell_watchers(hub: &Wires, identifier: &str, status: convoke_yonexus::reason::Status) {
+    live::tell_watchers(hub, identifier, status, None);
+}
+
 /// The hub stops: closes every connection with that reason.
 pub fn stop(hub: &Wires) {
     for client in hub.yonexus.clients.list(None) {

@@ -30,11 +30,24 @@ pub(super) const MANY_CALLERS: usize = 32;
 /// Measures everything that the plan wants.
 pub(super) async fn all(plan: &Plan) -> anyhow::Result<Vec<Row>> {
     let mut rows = if plan.wants_a_hub() { of_the_hub(plan).await? } else { Vec::new() };
+    if plan.wants_a_cluster() {
+        rows.extend(of_several_hubs(plan).await?);
+    }
     if plan.wants(Measure::Rpc) {
         say("the coding backend");
         rows.extend(tokio::task::block_in_place(|| super::rpc::measure(plan))?);
     }
     Ok(rows)
+}
+
+#[cfg(target_os = "linux")]
+async fn of_several_hubs(plan: &Plan) -> anyhow::Result<Vec<Row>> {
+    super::cluster::measure(plan).await
+}
+
+#[cfg(not(target_os = "linux"))]
+async fn of_several_hubs(_: &Plan) -> anyhow::Result<Vec<Row>> {
+    anyhow::bail!("several hubs are measured on Linux only")
 }
 
 async fn of_the_hub(plan: &Plan) -> anyhow::Result<Vec<Row>> {

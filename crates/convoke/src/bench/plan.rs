@@ -10,6 +10,8 @@ use super::{BenchArgs, Measure};
 pub(super) struct Plan {
     /// Agents in the fleet.
     pub(super) agents: usize,
+    /// Agents at each of several hubs.
+    pub(super) at_each: usize,
     /// Agents connected while calls are measured.
     pub(super) few: usize,
     /// Each load.
@@ -42,10 +44,11 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(args: &BenchArgs) -> Self {
         let size = |full: u32, quick: u32| if args.quick { quick } else { full };
-        let agents = size(args.agents, 200) as usize;
+        let agents = size(args.agents.unwrap_or(10_000), 200) as usize;
         let seconds = if args.quick { 0.5 } else { args.seconds };
         Self {
             agents,
+            at_each: size(args.agents.unwrap_or(15_000), 100) as usize,
             few: agents.min(if args.quick { 50 } else { 100 }),
             load: Duration::from_secs_f64(seconds),
             warm_up: Duration::from_secs_f64(seconds / 6.0),
@@ -67,7 +70,12 @@ impl Plan {
 
     /// Whether anything is measured that takes a hub.
     pub(super) fn wants_a_hub(&self) -> bool {
-        self.only.is_empty() || self.only.iter().any(|measure| *measure != Measure::Rpc)
+        self.only.is_empty() || self.only.iter().any(|measure| ![Measure::Rpc, Measure::Cluster].contains(measure))
+    }
+
+    /// Whether several hubs are measured, which takes what a machine has: only for who names it.
+    pub(super) fn wants_a_cluster(&self) -> bool {
+        self.only.contains(&Measure::Cluster)
     }
 
     /// Whether this is measured.

@@ -39,6 +39,9 @@ enum Part {
     Echo,
     /// Simulated Sonde agents. Commands come on standard input, one JSON object a line; they leave when it ends.
     Sonde(SondeArgs),
+    /// Several hubs on PostgreSQL and NATS, and faults between them; tells what became of their promises.
+    #[cfg(target_os = "linux")]
+    Cluster(super::faults::ClusterArgs),
     /// A bare relay: what one WebSocket sends, every other one gets. It stops when standard input ends.
     Relay(ServerArgs),
 }
@@ -73,8 +76,11 @@ struct AgentsArgs {
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     concurrency: u32,
     /// Seconds after which an agent that lost its connection tries again; it stays away otherwise
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, overrides_with = "retry_s", value_parser = clap::value_parser!(u32).range(1..=3600))]
     retry_s: Option<u32>,
+    /// Another hub, for agents that lost their connection; repeatable
+    #[arg(long, value_name = "ADDRESS", requires = "retry_s", value_parser = address)]
+    other: Vec<SocketAddr>,
 }
 
 #[derive(Debug, Args)]
@@ -114,6 +120,9 @@ pub(crate) async fn run_sim(args: SimArgs) -> anyhow::Result<()> {
     // On a runtime of its own: the agents on one thread, because they are many and do little, the forwarder on as many
     // as the hub has.
     let runtime = match args.part {
+        // Its children end with the thread that started them.
+        #[cfg(target_os = "linux")]
+        Part::Cluster(_) => Builder::new_current_thread().enable_all().build()?,
         Part::Agents(_) | Part::Sonde(_) | Part::Echo => Builder::new_current_thread().enable_all().build()?,
         Part::Forwarder(_) | Part::Mcp(_) | Part::Relay(_) => crate::workers::runtime(0)?,
     };
@@ -132,6 +141,8 @@ fn play(runtime: &Runtime, part: Part) -> anyhow::Result<()> {
         Part::Forwarder(args) => runtime.block_on(forwarder(args)),
         Part::Mcp(args) => runtime.block_on(bare_mcp(args)),
         Part::Sonde(args) => tokio::task::LocalSet::new().block_on(runtime, sonde(args)),
+        #[cfg(target_os = "linux")]
+        Part::Cluster(args) => runtime.block_on(super::faults::run(args)),
         Part::Echo => super::rpc::echo(),
         Part::Relay(args) => runtime.block_on(relay(args)),
     }
@@ -154,6 +165,7 @@ async fn agents(args: AgentsArgs) -> anyhow::Result<()> {
         heartbeat: seconds(args.heartbeat_s),
         concurrency: args.concurrency as usize,
         retry: args.retry_s.map(seconds),
+        others: args.other,
         ..SwarmConfig::new(args.target, key, roster)
     });
     if count > 0 {

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use super::{Call, dispatch};
 use crate::agents::Agent;
+use crate::cluster::forward::{self, Forward, ToLink};
 use crate::hub::Hub;
 use crate::link::{Answer, Command, Failure, Refused, Request};
 use crate::operators::Token;
@@ -183,16 +184,22 @@ impl Outgoing<'_> {
 
     /// The same, where the protocol has the call's tool and arguments in another shape.
     pub async fn through_link_as(&self, hub: &Hub, timeout: Duration, tool: String, args: Box<RawValue>) -> Answer {
-        let Some(link) = self.target.link() else { return Err(offline(self.target)) };
-        let (reply, mut answer) = oneshot::channel();
+        // The hub has looked at the name; where it leads only the peer can see.
+        let below = (self.token.grant.role == Role::Viewer).then(|| hub.settings.policy.viewer_paths.clone());
         let id = self.call.id;
+        let Some(link) = self.target.link() else {
+            let requested_by = self.requested_by.to_string();
+            let message = ToLink::Call { id, tool, args, requested_by, below, timeout, left: timeout };
+            let Self { call, target, token, .. } = *self;
+            return forward::call(hub, Forward { call, target, token, message, timeout }).await;
+        };
+        let (reply, mut answer) = oneshot::channel();
         let request = Request {
             id,
             tool,
             args,
             requested_by: Arc::clone(self.requested_by),
-            // The hub has looked at the name; where it leads only the peer can see.
-            below: (self.token.grant.role == Role::Viewer).then(|| hub.settings.policy.viewer_paths.clone()),
+            below,
             timeout,
             deadline: hub.mono() + timeout,
             reply,

@@ -22,6 +22,7 @@ use super::planned::{BY_CALLER, Planned, record_of_row};
 use super::{Call, Done, PlaceError, dispatch, to_its_end};
 use crate::agents::Agent;
 use crate::clock;
+use crate::cluster::tell_call;
 use crate::hub::Hub;
 use crate::operators::{Caller, Token};
 
@@ -442,12 +443,16 @@ async fn end_approval(
 /// Tells whoever waits for a kept call that it has ended.
 fn tell_end(hub: &Hub, row: &CallRow, call: &Call, done: Done) {
     hub.calls.finish(call, done);
+    tell_call(hub, row.id);
     let asker = hub.operators.find(row.caller);
     hub.events.call(call, asker.as_ref().map(|token| token.name.as_str()));
 }
 
 /// Publishes where an approval is now.
 pub(super) fn publish(hub: &Hub, id: ApprovalId, row: &CallRow, state: ApprovalState, decided_by: Option<TokenId>) {
+    if state != ApprovalState::Pending {
+        tell_call(hub, row.id);
+    }
     let name = |id| hub.operators.find(id).map(|token| token.name.clone());
     let adapter = hub.adapters.of(&row.target);
     let recipients = adapter.target(hub, &row.target).map(|target| adapter.recipients(&target, &args_of(row)));

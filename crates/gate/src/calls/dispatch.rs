@@ -12,6 +12,7 @@ use super::adapter::{Outgoing, offline};
 use super::{Done, Planned, approve, owed};
 use crate::answers::{AnswerText, Reserved};
 use crate::clock;
+use crate::cluster::{forward, tell_call};
 use crate::hub::Hub;
 use crate::link::{Answer, Command, Failure};
 
@@ -67,6 +68,9 @@ async fn send(hub: &Hub, planned: &Planned) -> Answer {
         })?;
     }
     // Recording may have taken a while.
+    if !hub.may_act() {
+        return Err(Hub::no_lease());
+    }
     if !planned.token.is_active(clock::now()) {
         return Err(not_any_more());
     }
@@ -140,6 +144,9 @@ fn end(hub: &Hub, planned: &Planned, done: Done, after: Duration, ruling: &Rulin
         Err(why) => unrecorded(hub, planned, done, ruling, &why),
     };
     hub.calls.finish(&planned.call, done);
+    if planned.kept {
+        tell_call(hub, planned.call.id);
+    }
     hub.events.call(&planned.call, Some(&planned.token.name));
 }
 
@@ -193,11 +200,14 @@ pub async fn reserve_memory(hub: &Hub, size: usize) -> Result<Reserved, Failure>
 /// A token was revoked, or has lapsed: what it asked for and what has not gone out yet stays here.
 pub fn withdraw_unsent(hub: &Hub, token: TokenId) {
     for call in hub.calls.under_way(token) {
-        let target = hub.agents.find(call.target.as_str());
+        let Some(target) = hub.agents.find(call.target.as_str()) else { continue };
         // It may stand in the queue of its second tunnel.
-        let tunnel = target.as_ref().and_then(|target| target.state().tunnel());
-        for link in target.iter().chain(&tunnel).filter_map(|agent| agent.link()) {
-            let _ = link.push(Command::Withdraw(call.id, not_any_more()));
+        let tunnel = target.state().tunnel();
+        for agent in std::iter::once(&target).chain(&tunnel) {
+            match agent.link() {
+                Some(link) => drop(link.push(Command::Withdraw(call.id, not_any_more()))),
+                None => forward::withdraw(hub, agent, call.id),
+            }
         }
     }
 }

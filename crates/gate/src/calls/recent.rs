@@ -38,6 +38,8 @@ pub struct Call {
     done: OnceLock<Done>,
     approval: OnceLock<(ApprovalId, Timestamp)>,
     nobody_else: AtomicBool,
+    /// Another hub runs it.
+    elsewhere: AtomicBool,
     changed: Notify,
     cancel: CancellationToken,
 }
@@ -98,6 +100,7 @@ impl Call {
             done: OnceLock::new(),
             approval: OnceLock::new(),
             nobody_else: false.into(),
+            elsewhere: false.into(),
             changed: Notify::new(),
             cancel: CancellationToken::new(),
         }
@@ -135,6 +138,11 @@ impl Call {
     /// Says that nobody can say yes to it.
     pub(super) fn set_nobody_else(&self) {
         self.nobody_else.store(true, Ordering::Relaxed);
+    }
+
+    /// Says that another hub runs it.
+    pub(crate) fn set_elsewhere(&self) {
+        self.elsewhere.store(true, Ordering::Relaxed);
     }
 
     /// Says which approval it waits for.
@@ -377,6 +385,16 @@ impl Recent {
             self.finish(&call, done);
         }
         call
+    }
+
+    /// Calls that have not ended and may end at another hub: those that wait for a person, and those that it runs.
+    pub(crate) fn elsewhere(&self) -> Vec<Arc<Call>> {
+        let ends_elsewhere = |call: &&Arc<Call>| match call.state() {
+            CallState::Waiting => true,
+            CallState::Running => call.elsewhere.load(Ordering::Relaxed),
+            CallState::Done => false,
+        };
+        self.inner().calls.values().filter(ends_elsewhere).cloned().collect()
     }
 
     fn lock_waiting(&self) -> MutexGuard<'_, Waiting> {

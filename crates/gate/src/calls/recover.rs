@@ -7,6 +7,7 @@ use convoke_core::approval::{Approval, ApprovalState};
 use convoke_core::call::{CallState, code};
 use convoke_core::effect::Effect;
 use convoke_core::event;
+use convoke_core::id::HubId;
 use convoke_core::journal::{Draft, Kind, Phase};
 use convoke_store::{CallRow, StoreError};
 use serde_json::json;
@@ -29,21 +30,55 @@ const UNRECORDED: &str = "the outcome could not be recorded; the agent may have 
 
 /// Picks up what a hub before this one left behind.
 pub async fn recover(hub: &Hub) -> Result<(), StoreError> {
+    // What waited in a backup, or before what a damaged log has lost, may have run since, and nobody here can know.
+    let restored = hub.store.is_restored().await?;
+    end_left(hub, hub.store.hub_id(), restored, None).await?;
+    if restored {
+        let ended = approve::end_open(hub, RESTORED).await?;
+        let started =
+            Draft::new(clock::now(), Kind::Hub).detail(&json!({ "what": "started from data of an earlier time" }));
+        hub.store.settle_restored(started).await?;
+        tracing::warn!(ended, "the hub started from older data; ended the calls that waited in it");
+    }
+    wait_for_pending(hub).await?;
+    start_approved(hub).await
+}
+
+/// What waits for a person goes on waiting.
+async fn wait_for_pending(hub: &Hub) -> Result<(), StoreError> {
+    for (approval, row) in all(hub, ApprovalState::Pending).await? {
+        let call = hub.calls.revive(&row);
+        call.set_approval(approval.id, approval.expires_at);
+        hub.calls.wait_for(approval.id, row.caller, approval.expires_at);
+    }
+    Ok(())
+}
+
+/// Ends what another hub left behind that is taken for gone. Only one hub does: in its turn.
+pub async fn end_open_of(hub: &Hub, of: HubId, name: &str) -> Result<(), StoreError> {
+    end_left(hub, of, false, Some(name)).await?;
+    wait_for_pending(hub).await?;
+    start_approved(hub).await
+}
+
+/// Ends what a hub left open; it is named where it is another.
+async fn end_left(hub: &Hub, of: HubId, restored: bool, name: Option<&str>) -> Result<(), StoreError> {
     let text = outcome_text(code::INTERRUPTED, INTERRUPTED);
-    for mut intent in hub.store.open_intents().await? {
+    for mut intent in hub.store.open_intents_of(of).await? {
         intent.kind = Kind::Call;
         intent.at = clock::now();
         intent.phase = Some(Phase::Outcome);
         intent.outcome = Some(code::INTERRUPTED.into());
+        if let Some(name) = name {
+            intent = intent.detail(&json!({ "what": "ended for a hub that is taken for gone", "hub": name }));
+        }
         match intent.call_id {
             Some(id) if hub.store.call(id).await?.is_some() => hub.store.finish_call(id, &text, intent).await?,
             _ => hub.store.append(intent).await.map(drop)?,
         }
     }
-    // What waited in a backup, or before what a damaged log has lost, may have run since, and nobody here can know.
-    let restored = hub.store.is_restored().await?;
     // What was approved has no intent until it is sent, and without approval what only looks has none at all.
-    for row in hub.store.stranded_calls().await? {
+    for row in hub.store.stranded_calls_of(of).await? {
         if restored {
             end(hub, &row, code::INTERRUPTED, RESTORED).await?;
             continue;
@@ -55,21 +90,18 @@ pub async fn recover(hub: &Hub) -> Result<(), StoreError> {
         let looks = approve::effect_of(hub, &row) == Effect::Observe;
         end(hub, &row, code::INTERRUPTED, if looks { INTERRUPTED } else { NOT_SENT }).await?;
     }
-    if restored {
-        let ended = approve::end_open(hub, RESTORED).await?;
-        let started =
-            Draft::new(clock::now(), Kind::Hub).detail(&json!({ "what": "started from data of an earlier time" }));
-        hub.store.settle_restored(started).await?;
-        tracing::warn!(ended, "the hub started from older data; ended the calls that waited in it");
-    }
-    for (approval, row) in all(hub, ApprovalState::Pending).await? {
-        let call = hub.calls.revive(&row);
-        call.set_approval(approval.id, approval.expires_at);
-        hub.calls.wait_for(approval.id, row.caller, approval.expires_at);
-    }
+    Ok(())
+}
+
+/// Runs the calls that are approved and were not sent, once their machines are there. Where several hubs do, the approval is
+/// used once.
+async fn start_approved(hub: &Hub) -> Result<(), StoreError> {
     for (approval, _) in all(hub, ApprovalState::Approved).await? {
         // With its arguments, which it runs with.
         let Some((approval, row)) = hub.store.approval(approval.id).await? else { continue };
+        if hub.calls.find(row.id).is_some_and(|call| call.state() == CallState::Running) {
+            continue;
+        }
         let call = hub.calls.revive(&row);
         call.set_approval(approval.id, approval.expires_at);
         call.set_state(CallState::Running);
@@ -94,7 +126,15 @@ pub async fn of_row(hub: &Hub, row: CallRow) -> Result<Arc<Call>, StoreError> {
     if row.state != CallState::Done {
         ended?;
     }
-    Ok(hub.calls.revive(&row))
+    let call = hub.calls.revive(&row);
+    if hub.cluster.is_some() && row.state != CallState::Done {
+        // It waits or runs at another hub, which says how it ends.
+        call.set_elsewhere();
+        if let Some(approval) = hub.store.approval_of(row.id).await? {
+            call.set_approval(approval.id, approval.expires_at);
+        }
+    }
+    Ok(call)
 }
 
 /// Ends a kept call that nobody runs.

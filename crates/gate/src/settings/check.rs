@@ -43,6 +43,10 @@ pub(super) fn conflicts<'a>(
             found.push(format!("{from}: `rooms.turn_url`: `{url}` does not begin with `turn:` or `turns:`"));
         }
     }
+    if settings.bus.url.is_some() && settings.store.url.is_none() {
+        let from = source("bus.url");
+        found.push(format!("{from}: `bus.url` connects hubs that share a database: set `store.url`, too"));
+    }
     let from = source("hub.allowed_origins");
     for origin in &settings.hub.allowed_origins {
         if let Err(why) = check_origin(origin) {

@@ -81,6 +81,9 @@ settings! {
         max_waiting_per_token: usize = number(1, 100_000), "100", "Most calls of one token that may wait for a person at once; others are refused with `limited`.";
         ttl_s: Duration = seconds(1, 30 * DAY_S), "900", "How long a call waits for a person.";
     }
+    bus: BusSettings {
+        url: Option<SecretText> = secret(), "", "Address of a NATS server through which hubs that share a database (store.url) reach each other: nats://user:password@host:port, or tls://.";
+    }
     calls: CallSettings {
         default_timeout_s: Duration = seconds(1, DAY_S), "30", "How long a call may take when its caller gives no time-out.";
         grace_s: Duration = seconds(0, 300), "5", "Time that the hub waits beyond the agent's own time-out.";
@@ -93,10 +96,12 @@ settings! {
         max_streams_per_token: usize = number(1, 100_000), "20", "Most streams of events of one token; one more is refused with `limited`.";
     }
     hub: HubSettings {
+        address: Option<String> = maybe_url(), "", "The address by which other hubs of the same database reach this one, if it is not the listen address.";
         allowed_hosts: Vec<String> = list(), "", "Host names, besides its own address, that requests may use; `*` for any.";
         allowed_origins: Vec<String> = origins(), "", "Browser origins, besides the hub's own, that may use the API.";
         drain_s: Duration = seconds(0, 600), "10", "How long a stopping hub waits for running calls.";
         insecure_listen: bool = flag(), "false", "Allow HTTP without TLS on an address other than loopback.";
+        lease_s: Duration = seconds(5, 600), "10", "How long other hubs of the same database wait for one that is not heard of before they take its place; it stops by itself after two thirds of that.";
         listen: SocketAddr = address(), "127.0.0.1:7410", "The address to listen on.";
         log_level: LogLevel = word(), "info", "The level of the log on standard error.";
         max_body_bytes: usize = number(1024, 64 * MIB), "1048576", "Largest body of a request.";

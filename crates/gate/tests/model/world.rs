@@ -121,6 +121,7 @@ async fn gate(store: &Arc<dyn Store>, key: &SigningKey, data: &std::path::Path) 
         policy: Policy::new(store.deny_rules().await.expect("reads"), store.confirm_rules().await.expect("reads")),
         adapters: Adapters::default().with(Protocol::Kenny, TestAdapter),
         parts: part::Parts::default(),
+        cluster: None,
         listen: (Ipv4Addr::LOCALHOST, 1).into(),
         tls: false,
     });

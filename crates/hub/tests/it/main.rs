@@ -4,6 +4,8 @@ mod approvals;
 mod at_once;
 mod bodies;
 mod calls;
+#[cfg(target_os = "linux")]
+mod cluster;
 mod doors;
 mod enrolment;
 mod events;

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use convoke_core::id::PeerId;
-use convoke_core::secret::SecretText;
+use convoke_core::secret::{SecretBytes, SecretText};
 use convoke_hub::settings::{Settings, Sources};
-use convoke_hub::{HubOptions, Running, start};
+use convoke_hub::{HubOptions, Running, StartError, start};
 use convoke_kenny::agent::{AgentConfig, AgentEvent, AgentSession};
 use convoke_kenny::frame::Meta;
 use ed25519_dalek::{SigningKey, VerifyingKey};
@@ -48,6 +48,13 @@ impl TestHub {
     pub async fn with(settings: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let running = run(dir.path(), settings).await;
+        Self { http: running.http.clone(), running: Some(running), http_client: client(), dir: Some(dir) }
+    }
+
+    /// A hub with these settings and this data key, as hubs that share a database have it.
+    pub async fn with_key(settings: &[(&str, &str)], key: [u8; 32]) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let running = start_in(dir.path(), settings, Some(SecretBytes::new(key))).await.expect("starts");
         Self { http: running.http.clone(), running: Some(running), http_client: client(), dir: Some(dir) }
     }
 
@@ -215,17 +222,26 @@ impl TestHub {
 }
 
 async fn run(dir: &Path, settings: &[(&str, &str)]) -> Running {
+    start_in(dir, settings, None).await.expect("starts")
+}
+
+/// Starts a hub in this directory.
+pub async fn start_in(
+    dir: &Path,
+    settings: &[(&str, &str)],
+    data_key: Option<SecretBytes>,
+) -> Result<Running, StartError> {
     let mut flags = vec![("hub.listen".to_owned(), "127.0.0.1:0".to_owned())];
     flags.extend(settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
     let settings = Settings::resolve(&Sources { flags, ..Sources::default() }).expect("valid settings");
     let options = HubOptions {
         data: dir.to_owned(),
         settings,
-        data_key: None,
+        data_key,
         hub_seed: None,
         operator_token: Some(SecretText::new(TOKEN)),
     };
-    start(options).await.expect("starts")
+    start(options).await
 }
 
 fn client() -> reqwest::Client {

@@ -1,9 +1,9 @@
 //! The actions of hosts and operators: grants, the lobby, the lock, kicking.
 
 use super::admit::invite_names;
-use super::{AgentKey, Charter, Conn, Event, MAX_GRANTS, Output, Room, Stage};
+use super::{Charter, Conn, Event, MAX_GRANTS, Output, Room, Stage};
 use crate::Now;
-use crate::admission::Invite;
+use crate::admission::{AgentKey, Invite};
 use crate::close;
 use crate::frame::{FromRelay, Lobby, Moderation};
 use crate::grant::{Grant, Hold};

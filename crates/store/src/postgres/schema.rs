@@ -11,7 +11,11 @@ const MIGRATIONS: &[(u32, &str)] = &[
     (10, include_str!("migrations/0010_watching.sql")),
     (11, include_str!("migrations/0011_runs.sql")),
     (12, include_str!("migrations/0012_joined.sql")),
+    (13, include_str!("migrations/0013_cluster.sql")),
 ];
+
+/// The version from which on hubs have leases.
+pub(super) const WITH_LEASES: u32 = 13;
 
 /// Names the lock under which tables are changed: "convoke" in ASCII.
 const LOCK: i64 = 0x0063_6f6e_766f_6b65;

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use ::postgres::types::ToSql;
 use ::postgres::{Client, Row, Statement};
@@ -88,6 +89,19 @@ impl Session {
     /// Runs statements without parameters.
     pub(crate) fn batch(&self, sql: &str) -> Result<()> {
         self.with(|client| client.batch_execute(sql))
+    }
+
+    /// Waits for a notification, at most for so long. Whether there was one.
+    pub(crate) fn wait_for_notice(&self, patience: Duration) -> Result<bool> {
+        self.with(|client| {
+            let mut notices = client.notifications();
+            let mut has_come = notices.timeout_iter(patience).next()?.is_some();
+            // One call stands for all that are there.
+            while notices.iter().next()?.is_some() {
+                has_come = true;
+            }
+            Ok(has_come)
+        })
     }
 
     /// Commits. When the connection breaks meanwhile, nobody knows whether it was.

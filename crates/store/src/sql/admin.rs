@@ -54,6 +54,9 @@ impl Store for SqlStore {
         let (reply, answer) = oneshot::channel();
         self.queue.send(Op::Stop(reply), 0).await?;
         self.readers.close();
+        if let Some(seat) = &self.cluster {
+            seat.close();
+        }
         answer.await.map_err(|_| StoreError::Closed)?
     }
 

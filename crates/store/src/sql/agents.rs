@@ -9,33 +9,40 @@ use serde_json::json;
 
 use super::row::{self, maybe_blob, maybe_raw, maybe_time, named, peer, time};
 use super::writer::Tx;
-use super::{Connection, OptionalExtension as _, params, telemetry};
+use super::{Connection, OptionalExtension as _, Row, params, telemetry};
 use crate::{AgentRow, EnrolOutcome, EnrolToken, Result};
+
+const AGENT: &str =
+    "SELECT a.id, a.trust, a.public_key, a.tags, a.meta, a.protocol_version, a.created_at, a.enrolled_at,
+            m.last_seen, s.health, s.collected_at
+     FROM agents a LEFT JOIN agent_marks m ON m.num = a.num
+     LEFT JOIN snapshots s ON s.id = m.latest_snapshot AND s.agent = a.num";
 
 /// All agents, each with the health of its latest snapshot.
 pub(super) fn all(conn: &Connection) -> Result<Vec<AgentRow>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT a.id, a.trust, a.public_key, a.tags, a.meta, a.protocol_version, a.created_at, a.enrolled_at,
-                m.last_seen, s.health, s.collected_at
-         FROM agents a LEFT JOIN agent_marks m ON m.num = a.num
-         LEFT JOIN snapshots s ON s.id = m.latest_snapshot AND s.agent = a.num ORDER BY a.id",
-    )?;
-    let rows = statement.query_map([], |row| {
-        Ok(AgentRow {
-            id: peer(row, 0)?,
-            trust: named(row, 1, Trust::parse)?,
-            public_key: maybe_blob(row, 2)?,
-            tags: row::json(row, 3)?,
-            meta: maybe_raw(row, 4)?,
-            protocol_version: row.get(5)?,
-            created_at: time(row, 6)?,
-            enrolled_at: maybe_time(row, 7)?,
-            last_seen: maybe_time(row, 8)?,
-            health: row.get(9)?,
-            collected_at: row.get(10)?,
-        })
-    })?;
+    let rows = conn.prepare_cached(&format!("{AGENT} ORDER BY a.id"))?.query_map([], agent_row)?;
     rows.collect()
+}
+
+/// One agent.
+pub(super) fn one(conn: &Connection, id: &PeerId) -> Result<Option<AgentRow>> {
+    conn.prepare_cached(&format!("{AGENT} WHERE a.id = ?1"))?.query_row([id.as_str()], agent_row).optional()
+}
+
+fn agent_row(row: &Row<'_>) -> Result<AgentRow> {
+    Ok(AgentRow {
+        id: peer(row, 0)?,
+        trust: named(row, 1, Trust::parse)?,
+        public_key: maybe_blob(row, 2)?,
+        tags: row::json(row, 3)?,
+        meta: maybe_raw(row, 4)?,
+        protocol_version: row.get(5)?,
+        created_at: time(row, 6)?,
+        enrolled_at: maybe_time(row, 7)?,
+        last_seen: maybe_time(row, 8)?,
+        health: row.get(9)?,
+        collected_at: row.get(10)?,
+    })
 }
 
 pub(super) fn mint_token(

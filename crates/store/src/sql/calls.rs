@@ -103,6 +103,12 @@ impl Calls for SqlStore {
         self.readers.read(move |conn| Ok(approvals(conn, &Which::One(id), None, 1, &key)?.pop())).await
     }
 
+    async fn approval_of(&self, call: CallId) -> Result<Option<Approval>> {
+        let key = Arc::clone(&self.key);
+        let find = move |conn: &Connection| approvals(conn, &Which::Of(call), None, 1, &key);
+        Ok(self.readers.read(find).await?.pop().map(|(approval, _)| approval))
+    }
+
     async fn stranded_calls(&self) -> Result<Vec<CallRow>> {
         let key = Arc::clone(&self.key);
         let hub_id = self.hub_id;
@@ -313,9 +319,11 @@ pub(super) fn start(tx: &mut Tx<'_>, id: CallId) -> Result<()> {
         }
         (other, _) => return Err(StoreError::Conflict(format!("the call is already {other}"))),
     }
-    tx.conn
-        .prepare_cached("UPDATE calls SET state = ?2 WHERE id = ?1")?
-        .execute(params![id, CallState::Running.name()])?;
+    tx.conn.prepare_cached("UPDATE calls SET state = ?2, hub_id = ?3 WHERE id = ?1")?.execute(params![
+        id,
+        CallState::Running.name(),
+        tx.hub_id().to_string()
+    ])?;
     tx.conn
         .prepare_cached("UPDATE approvals SET state = ?2 WHERE call = ?1")?
         .execute(params![id, ApprovalState::Used.name()])?;
@@ -367,6 +375,7 @@ pub(super) fn finish(tx: &mut Tx<'_>, id: CallId, outcome: &str, record: &Draft)
 /// Which approvals.
 pub(super) enum Which {
     One(ApprovalId),
+    Of(CallId),
     In(ApprovalState),
     InWithoutArgs(ApprovalState),
     All,
@@ -389,6 +398,10 @@ pub(super) fn approvals(
         Which::One(id) => {
             values.push(Value::Blob(id.uuid().as_bytes().to_vec().into()));
             "a.id = ?2".to_owned()
+        }
+        Which::Of(call) => {
+            values.push(Value::Blob(call.uuid().as_bytes().to_vec().into()));
+            "a.call = ?2".to_owned()
         }
         Which::In(state) | Which::InWithoutArgs(state) => {
             values.push(Value::Text(state.name().into()));

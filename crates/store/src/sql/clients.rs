@@ -48,15 +48,17 @@ fn liveness(text: &str) -> Option<Liveness> {
     [Liveness::Online, Liveness::Unstable, Liveness::Offline].into_iter().find(|l| l.name() == text)
 }
 
-pub(super) fn all(conn: &Connection, key: &DataKey) -> Result<Vec<ClientRow>> {
+/// All clients, or the one of that identifier.
+pub(super) fn all(conn: &Connection, key: &DataKey, only: Option<&str>) -> Result<Vec<ClientRow>> {
     let mut statement = conn.prepare_cached(
         "SELECT c.identifier, c.listed, c.trust, c.public_key, c.secret, c.old_secrets, c.pause_until,
                 c.rotation_until, c.reset, c.created_at, c.paired_at, c.last_auth, c.last_seen, c.liveness,
                 p.code, p.public_key, p.created_at, p.expires_at, p.wrong, p.notification, p.notified, p.approved,
                 p.address, c.rotation_key
-         FROM clients c LEFT JOIN pairings p ON p.client = c.identifier ORDER BY c.identifier",
+         FROM clients c LEFT JOIN pairings p ON p.client = c.identifier
+         WHERE ?1 OR c.identifier = ?2 ORDER BY c.identifier",
     )?;
-    let rows = statement.query_map([], |row| {
+    let rows = statement.query_map(params![only.is_none(), only], |row| {
         let identifier: String = row.get(0)?;
         let sealed: [Option<Vec<u8>>; 3] = [row.get(4)?, row.get(5)?, row.get(14)?];
         let pairing = match &sealed[2] {

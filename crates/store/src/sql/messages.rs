@@ -17,7 +17,12 @@ use crate::{ClientRow, MessageFilter, MessageRow, Messages, OutboxRow, OutboxTot
 impl Messages for SqlStore {
     async fn clients(&self) -> Result<Vec<ClientRow>> {
         let key = Arc::clone(&self.key);
-        self.readers.read(move |conn| clients::all(conn, &key)).await
+        self.readers.read(move |conn| clients::all(conn, &key, None)).await
+    }
+
+    async fn client(&self, identifier: &str) -> Result<Option<ClientRow>> {
+        let (identifier, key) = (identifier.to_owned(), Arc::clone(&self.key));
+        self.readers.read(move |conn| Ok(clients::all(conn, &key, Some(&identifier))?.pop())).await
     }
 
     async fn put_client(&self, client: ClientRow, record: Option<Draft>) -> Result<()> {
@@ -81,9 +86,9 @@ impl Messages for SqlStore {
         self.readers.read(move |conn| outbox::outbox(conn, hub_id, &destination, after, limit, now)).await
     }
 
-    async fn delivered(&self, destination: &str, up_to: i64) -> Result<()> {
+    async fn delivered(&self, destination: &str, messages: Vec<i64>) -> Result<()> {
         let destination = destination.to_owned();
-        self.queue.run(SMALL, move |tx| outbox::delivered(tx, &destination, up_to)).await
+        self.queue.run(SMALL, move |tx| outbox::delivered(tx, &destination, &messages)).await
     }
 
     async fn outbox_totals(&self) -> Result<Vec<OutboxTotal>> {

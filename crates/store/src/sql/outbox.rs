@@ -124,10 +124,12 @@ pub(super) fn outbox(
     let mut statement = conn.prepare_cached(
         "SELECT o.id, o.created_at, o.expires_at, o.rule, o.sender, o.with_id, o.content
          FROM deliveries d JOIN outbox o ON o.id = d.message
-         WHERE d.destination = ?1 AND d.message > ?2 AND o.expires_at > ?4 AND o.hub_id = ?5
+         WHERE d.destination = ?1 AND d.message > ?2 AND o.expires_at > ?4 AND (o.hub_id = ?5 OR ?6)
          ORDER BY d.message LIMIT ?3",
     )?;
-    let rows = statement.query_map(params![destination, after, limit, now.millis(), hub_id.to_string()], |row| {
+    let is_client = !destination.contains(':');
+    let values = params![destination, after, limit, now.millis(), hub_id.to_string(), is_client];
+    let rows = statement.query_map(values, |row| {
         Ok(OutboxRow {
             id: row.get(0)?,
             created_at: time(row, 1)?,
@@ -141,17 +143,13 @@ pub(super) fn outbox(
     rows.collect()
 }
 
-/// A destination has got what this hub kept for it, up to this message.
-pub(super) fn delivered(tx: &mut Tx<'_>, destination: &str, up_to: i64) -> Result<()> {
-    let gone: Vec<i64> = tx
-        .conn
-        .prepare_cached(
-            "DELETE FROM deliveries WHERE destination = ?1 AND message <= ?2
-                AND message IN (SELECT id FROM outbox WHERE id = message AND hub_id = ?3) RETURNING message",
-        )?
-        .query_map(params![destination, up_to, tx.hub_id().to_string()], |row| row.get(0))?
-        .collect::<Result<_>>()?;
-    drop_delivered(tx, &gone)
+/// A destination has got these messages.
+pub(super) fn delivered(tx: &mut Tx<'_>, destination: &str, messages: &[i64]) -> Result<()> {
+    let mut delete = tx.conn.prepare_cached("DELETE FROM deliveries WHERE destination = ?1 AND message = ?2")?;
+    for id in messages {
+        delete.execute(params![destination, *id])?;
+    }
+    drop_delivered(tx, messages)
 }
 
 /// Messages that nobody waits for any more.

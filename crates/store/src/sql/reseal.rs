@@ -39,7 +39,7 @@ pub(crate) fn open_all(conn: &Connection, key: &DataKey) -> Result<usize> {
     }
     let users = accounts::users(conn, key)?.iter().filter(|user| user.totp.is_some()).count();
     let rules = outbox::rules(conn, key)?.iter().filter(|rule| rule.secret.is_some()).count();
-    let clients = clients::all(conn, key)?.iter().filter(|client| client.secret.is_some()).count();
+    let clients = clients::all(conn, key, None)?.iter().filter(|client| client.secret.is_some()).count();
     let whole = rooms::all(conn, key)?.len() + notices::channels(conn, key)?.len();
     Ok(names.len() + users + rules + clients + whole)
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use convoke_core::confirm::ConfirmRule;
 use convoke_core::id::HubId;
@@ -9,6 +10,7 @@ use convoke_core::secret::SecretBytes;
 use ed25519_dalek::SigningKey;
 use zeroize::Zeroizing;
 
+use super::hubs::ClusterSeat;
 use super::queue::Queue;
 use super::readers::Readers;
 use super::{Connection, OptionalExtension as _, people};
@@ -35,6 +37,8 @@ pub struct OpenOptions {
     pub data_key: Option<SecretBytes>,
     /// The server that has the database, when it is not in the directory, and the hub's name there.
     pub server: Option<(Server, String)>,
+    /// How long the hub's lease is, where several hubs share the server's database. Without one it must be alone there.
+    pub lease: Option<Duration>,
     /// The seed of the hub's Ed25519 key, 32 bytes. Kept at the first start; from then on it must be the same, or absent.
     pub hub_seed: Option<SecretBytes>,
     /// How many changes may wait for the writer; beyond it callers wait.
@@ -52,6 +56,7 @@ impl OpenOptions {
             dir: dir.into(),
             data_key: None,
             server: None,
+            lease: None,
             hub_seed: None,
             queue_limit: 4_096,
             readers: 4,
@@ -67,6 +72,8 @@ pub struct SqlStore {
     pub(super) paths: Paths,
     /// The server that has the database, when it is not in the directory.
     pub(super) server: Option<Server>,
+    /// Its place among several hubs.
+    pub(super) cluster: Option<Arc<ClusterSeat>>,
     pub(super) key: Arc<DataKey>,
     hub_key: SigningKey,
     pub(crate) queue: Queue,
@@ -94,7 +101,12 @@ impl SqlStore {
         queue: Queue,
         readers: Readers,
     ) -> Self {
-        Self { hub_id, paths, server, key: Arc::new(key), hub_key, queue, readers }
+        Self { hub_id, paths, server, cluster: None, key: Arc::new(key), hub_key, queue, readers }
+    }
+
+    /// The same, as one of several hubs.
+    pub(crate) fn with_seat(self, seat: ClusterSeat) -> Self {
+        Self { cluster: Some(Arc::new(seat)), ..self }
     }
 
     /// Where its files are.

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0010_watching.sql"),
     include_str!("migrations/0011_runs.sql"),
     include_str!("migrations/0012_joined.sql"),
+    include_str!("migrations/0013_cluster.sql"),
 ];
 
 /// The schema this program writes.
@@ -303,8 +304,17 @@ mod tests {
     }
 
     #[test]
+    fn step_13_is_about_servers_and_keeps_everything() {
+        check(
+            13,
+            "INSERT INTO agents (id, trust, created_at) VALUES ('pc', 'trusted', 1);",
+            "SELECT (SELECT count(*) FROM agents) = 1",
+        );
+    }
+
+    #[test]
     fn every_step_has_a_test() {
-        assert_eq!(CURRENT, 12, "a new step: add a check for it above, then raise this number");
+        assert_eq!(CURRENT, 13, "a new step: add a check for it above, then raise this number");
     }
 
     #[test]

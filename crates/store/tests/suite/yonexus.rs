@@ -156,11 +156,11 @@ pub(crate) async fn the_outbox_waits_until_it_is_delivered(backend: &impl Backen
         totals.iter().map(|t| (t.destination.as_str(), t.count, t.bytes)).collect::<Vec<_>>(),
         [("a", 2, 6), ("b", 1, 3)]
     );
-    store.delivered("a", first).await.expect("removes");
+    store.delivered("a", vec![first]).await.expect("removes");
     assert_eq!(read("a", 0).await, ["two"]);
     assert_eq!(read("b", 0).await, ["one"], "another's copy stays");
-    store.delivered("b", first).await.expect("removes");
-    store.delivered("a", second).await.expect("removes");
+    store.delivered("b", vec![first]).await.expect("removes");
+    store.delivered("a", vec![second]).await.expect("removes");
     assert!(store.outbox_totals().await.expect("reads").is_empty());
     let next = store.put_outbox(waiting("three", 100), to(&["a"])).await.expect("keeps");
     assert!(next > second, "an id never comes back");

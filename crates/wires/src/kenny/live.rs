@@ -25,6 +25,7 @@ use convoke_gate::agents::Agent;
 use convoke_gate::answers::AnswerText;
 use convoke_gate::calls::{INTERRUPTED, reserve_memory};
 use convoke_gate::clock;
+use convoke_gate::hub::Hub;
 use convoke_gate::link::{Close as LinkClose, Command, Failure, Link, Request};
 use convoke_gate::policy::InForce;
 
@@ -120,6 +121,7 @@ impl Machine for Tunnel<'_> {
     ) -> ControlFlow<Self::End> {
         match command {
             overdue if overdue.is_overdue(now) => overdue.fail(self.not_sent()),
+            call @ Command::Call(_) if !self.hub.may_act() => call.fail(Hub::no_lease()),
             Command::Call(Request { id, tool, args, below, deadline, reply, .. }) => match self
                 .session
                 .start(id, deadline, reply)

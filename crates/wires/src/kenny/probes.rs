@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoke_core::guard::Surface;
-use convoke_core::id::CallId;
+use convoke_core::id::{CallId, PeerId};
 use convoke_kenny::tools::{FEATURE_PROBES, PROBE_LIST, PROBE_RUN};
 use convoke_sonde::probe::Answer as ProbeAnswer;
 use convoke_sonde::register::Register;
@@ -20,6 +20,7 @@ use convoke_core::call::code;
 use convoke_gate::agents::{Agent, AgentState};
 use convoke_gate::calls::Outgoing;
 use convoke_gate::clock;
+use convoke_gate::cluster::Held;
 use convoke_gate::link::{Answer, Command, Failure, Link, Request};
 
 /// How long an agent may take to list its probes.
@@ -75,7 +76,7 @@ struct Wrapped<'a> {
 
 /// Learns which probes an agent has, once it is connected. An agent that does not say can still be asked; what nobody
 /// described counts as `manage`.
-pub(super) async fn learn(hub: &Wires, agent: &Arc<Agent>, link: &Arc<Link>) {
+pub(super) async fn learn(hub: &Wires, agent: &Arc<Agent>, link: &Arc<Link>, held: &Held) {
     let (id, has) = (&agent.id, agent.state().has_feature(FEATURE_PROBES));
     if !has {
         hub.sonde.registry.forget_machine(id);
@@ -99,21 +100,43 @@ pub(super) async fn learn(hub: &Wires, agent: &Arc<Agent>, link: &Arc<Link>) {
     }
     let Ok(answer) = answer.await else { return };
     let listed = answer.map_err(|failure| failure.message).and_then(|text| {
-        // Read and bounded as what a Sonde agent registers.
-        let mut map: serde_json::Map<String, Value> =
-            serde_json::from_str(text.get()).map_err(|why| why.to_string())?;
-        map.retain(|key, _| ["packs", "capabilities", "manifests"].contains(&key.as_str()));
-        map.insert("name".into(), id.as_str().into());
-        map.insert("os".into(), "-".into());
-        map.insert("version".into(), "-".into());
-        Register::decode(&Value::Object(map).to_string()).map_err(|bad| bad.what)
+        let register = read(id, text.get())?;
+        Ok((register, text.get().to_owned()))
     });
     match listed {
-        Ok(register) => hub.sonde.registry.put_machine(id, &about, Some(register)),
+        Ok((register, text)) => {
+            hub.sonde.registry.put_machine(id, &about, Some(register));
+            held.listed(text).await;
+        }
         Err(why) => {
             if let Some(note) = hub.tells_of(id) {
                 tracing::warn!(agent = %id, why, note = note.words(), "cannot learn which probes an agent has");
             }
         }
+    }
+}
+
+/// What an agent listed, read and bounded as what a Sonde agent registers.
+fn read(id: &PeerId, text: &str) -> Result<Register, String> {
+    let mut map: serde_json::Map<String, Value> = serde_json::from_str(text).map_err(|why| why.to_string())?;
+    map.retain(|key, _| ["packs", "capabilities", "manifests"].contains(&key.as_str()));
+    map.insert("name".into(), id.as_str().into());
+    map.insert("os".into(), "-".into());
+    map.insert("version".into(), "-".into());
+    Register::decode(&Value::Object(map).to_string()).map_err(|bad| bad.what)
+}
+
+/// An agent is connected to another hub, which says what it listed there.
+pub(crate) fn learn_elsewhere(hub: &Wires, agent: &Agent, listed: Option<&str>) {
+    let (has, about) = {
+        let state = agent.state();
+        let about = state.meta.as_deref().map(convoke_kenny::frame::Meta::read).unwrap_or_default();
+        (state.has_feature(FEATURE_PROBES), about)
+    };
+    if has {
+        let listed = listed.and_then(|text| read(&agent.id, text).ok());
+        hub.sonde.registry.put_machine(&agent.id, &about, listed);
+    } else {
+        hub.sonde.registry.forget_machine(&agent.id);
     }
 }

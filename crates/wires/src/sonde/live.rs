@@ -27,6 +27,7 @@ use crate::ws::{Connection, NO_MEMORY, Socket};
 use convoke_gate::agents::Agent;
 use convoke_gate::calls::INTERRUPTED;
 use convoke_gate::clock;
+use convoke_gate::hub::Hub;
 use convoke_gate::link::{Close as LinkClose, Command, Failure, Link, Request};
 
 /// The failure of a call to an agent that has as many under way as it may.
@@ -195,6 +196,7 @@ impl Tunnel<'_> {
     fn obey(&mut self, command: Command, now: Duration, connection: &mut Connection) {
         match command {
             overdue if overdue.is_overdue(now) => overdue.fail(self.not_sent()),
+            call @ Command::Call(_) if !self.hub.may_act() => call.fail(Hub::no_lease()),
             Command::Call(held) => {
                 let waits = |held: &Request| self.held.iter().any(|other| other.tool == held.tool);
                 if !self.session.must_wait(&held.tool) && !waits(&held) {
@@ -273,7 +275,11 @@ impl Tunnel<'_> {
             if self.session.must_wait(&held.tool) {
                 place += 1;
             } else if let Some(held) = self.held.remove(place) {
-                start(held, connection, &mut self.session);
+                if self.hub.may_act() {
+                    start(held, connection, &mut self.session);
+                } else {
+                    let _ = held.reply.send(Err(Hub::no_lease()));
+                }
             }
         }
     }

@@ -239,9 +239,7 @@ impl Registry {
 
     /// Takes an agent in, in place of an older entry of the same id.
     pub fn put(&self, row: SondeAgentRow) -> Arc<SondeAgent> {
-        let mut facts: Facts = serde_json::from_str(&row.facts).unwrap_or_default();
-        // They may have been kept by a version that let more pass.
-        facts.manifests.retain(|manifest| manifest.check().is_ok());
+        let facts = facts_of(&row.facts);
         let key = facts.public_key.as_deref().and_then(|key| STANDARD.decode(key).ok());
         let wire_id = row.id.as_str().strip_prefix("sonde:").unwrap_or(row.id.as_str()).to_owned();
         let agent = Arc::new(SondeAgent {
@@ -265,6 +263,26 @@ impl Registry {
             known.by_cert.insert(fingerprint, Arc::clone(&agent));
         }
         agent
+    }
+
+    /// Takes over what the store has of an agent that another hub changed. One that is the same agent still keeps its entry.
+    pub fn follow(&self, row: SondeAgentRow) {
+        let known = self.find(&row.id).filter(|known| {
+            let state = known.state();
+            known.name == row.name
+                && state.key_hash == Some(row.key_hash)
+                && state.fingerprint == row.cert_fingerprint
+                && state.own_key == row.own_key
+        });
+        match known {
+            Some(known) => known.state().facts = facts_of(&row.facts),
+            None => drop(self.put(row)),
+        }
+    }
+
+    /// Takes over the enrolment tokens that the store has.
+    pub fn follow_tokens(&self, rows: Vec<SondeTokenRow>) {
+        *self.lock_tokens() = rows.into_iter().map(|row| (row.hash, row)).collect();
     }
 
     /// Takes in a kenny agent that answers probes; `listed` is what it says that it has.
@@ -403,6 +421,14 @@ impl Known {
             }
         }
     }
+}
+
+/// What is kept of an agent.
+fn facts_of(text: &str) -> Facts {
+    let mut facts: Facts = serde_json::from_str(text).unwrap_or_default();
+    // They may have been kept by a version that let more pass.
+    facts.manifests.retain(|manifest| manifest.check().is_ok());
+    facts
 }
 
 /// A name as a person reads it: whatever the case, the kind of dash and of white space, and what cannot be seen.

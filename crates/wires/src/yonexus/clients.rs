@@ -57,6 +57,8 @@ pub struct ClientState {
     pub address: Option<IpAddr>,
     presence: Presence,
     link: Option<Arc<ClientLink>>,
+    /// Whether another hub holds its connection.
+    elsewhere: bool,
 }
 
 /// What a person may want to know of a pairing.
@@ -78,7 +80,15 @@ impl ClientState {
 
     /// Whether it is there.
     pub fn liveness(&self) -> Liveness {
-        self.presence.liveness()
+        match self.elsewhere && self.link.is_none() {
+            true => Liveness::Online,
+            false => self.presence.liveness(),
+        }
+    }
+
+    /// The number of its link here.
+    pub(crate) fn held(&self) -> Option<u64> {
+        self.presence.link().map(|id| id.0)
     }
 
     /// Whether the connection of the pairing under way is still there.
@@ -102,6 +112,7 @@ impl Client {
             address: None,
             presence: Presence::OFFLINE,
             link: None,
+            elsewhere: false,
         };
         Self { identifier: identifier.into(), turn: tokio::sync::Mutex::default(), state: Mutex::new(state) }
     }
@@ -154,6 +165,8 @@ pub enum Keep {
 pub struct Clients {
     known: RwLock<BTreeMap<Arc<str>, Arc<Client>>>,
     live: RwLock<HashMap<Arc<str>, Arc<ClientLink>>>,
+    /// Those that are connected to other hubs, each with the number of its link.
+    elsewhere: RwLock<HashMap<Arc<str>, u64>>,
     /// Those with a pairing under way.
     pairing: Mutex<BTreeSet<Arc<str>>>,
 }
@@ -161,7 +174,12 @@ pub struct Clients {
 impl Clients {
     /// Starts from what is stored, and from the settings' allow-list.
     pub(super) fn load(rows: Vec<ClientRow>, allow: &[String]) -> Self {
-        let clients = Self { known: RwLock::default(), live: RwLock::default(), pairing: Mutex::default() };
+        let clients = Self {
+            known: RwLock::default(),
+            live: RwLock::default(),
+            elsewhere: RwLock::default(),
+            pairing: Mutex::default(),
+        };
         for row in rows {
             let client = from_row(row);
             if client.state().record.pairing.is_some() {
@@ -290,6 +308,93 @@ impl Clients {
         self.live.read().unwrap_or_else(PoisonError::into_inner).get(identifier).cloned()
     }
 
+    /// The number of a client's link at another hub.
+    pub(super) fn is_elsewhere(&self, identifier: &str) -> Option<u64> {
+        self.elsewhere.read().unwrap_or_else(PoisonError::into_inner).get(identifier).copied()
+    }
+
+    /// Everyone who is connected to another hub.
+    pub(super) fn elsewhere(&self) -> Vec<(Arc<str>, u64)> {
+        let elsewhere = self.elsewhere.read().unwrap_or_else(PoisonError::into_inner);
+        elsewhere.iter().map(|(name, epoch)| (Arc::clone(name), *epoch)).collect()
+    }
+
+    /// Another hub holds a link of this client now, or none does any more. Whether that is news.
+    pub(crate) fn stands_elsewhere(&self, client: &Client, epoch: Option<u64>) -> bool {
+        let mut state = client.state();
+        let is_news = state.elsewhere != epoch.is_some() && state.link.is_none();
+        if state.link.is_none() {
+            self.set_elsewhere(&client.identifier, &mut state, epoch);
+        }
+        is_news
+    }
+
+    fn set_elsewhere(&self, identifier: &Arc<str>, state: &mut ClientState, epoch: Option<u64>) {
+        state.elsewhere = epoch.is_some();
+        let mut elsewhere = self.elsewhere.write().unwrap_or_else(PoisonError::into_inner);
+        match epoch {
+            Some(epoch) => drop(elsewhere.insert(Arc::clone(identifier), epoch)),
+            None => drop(elsewhere.remove(identifier)),
+        }
+    }
+
+    /// Takes over what the store has of a client that another hub changed. Answers it, and the connection that waited for a
+    /// pairing which is over.
+    pub(crate) async fn follow(
+        &self,
+        identifier: &str,
+        row: Option<ClientRow>,
+    ) -> (Option<Arc<Client>>, Option<Arc<ClientLink>>) {
+        let known = self.find(identifier);
+        let Some(row) = row else {
+            let Some(client) = known else { return (None, None) };
+            let _turn = client.turn.lock().await;
+            let (configured, waits) = {
+                let mut state = client.state();
+                state.listed = false;
+                state.record.revoke();
+                (state.configured, state.pairing.link.take())
+            };
+            if !configured {
+                self.forget(&client);
+            }
+            return (Some(Arc::clone(&client)), waits);
+        };
+        let client = match known {
+            Some(client) => client,
+            None => {
+                let client = Arc::new(Client::new(identifier, false, row.created_at));
+                Arc::clone(self.known_mut().entry(Arc::clone(&client.identifier)).or_insert(client))
+            }
+        };
+        let _turn = client.turn.lock().await;
+        let new = from_row(row);
+        let mut new = new.state();
+        let mut state = client.state();
+        let waits = state.pairing.link.take();
+        std::mem::swap(&mut state.record, &mut new.record);
+        state.listed = new.listed;
+        state.last_auth = state.last_auth.max(new.last_auth);
+        state.pairing = new.pairing.clone();
+        let is_pairing = state.record.pairing.is_some();
+        let over = if is_pairing {
+            state.pairing.link = waits;
+            None
+        } else {
+            waits
+        };
+        drop((state, new));
+        let mut set = self.pairing_set();
+        if is_pairing {
+            set.insert(Arc::clone(&client.identifier))
+        } else {
+            set.remove(&client.identifier)
+        };
+        drop(set);
+        drop(_turn);
+        (Some(client), over)
+    }
+
     /// Everyone who is there.
     pub(super) fn links(&self) -> Vec<(Arc<str>, Arc<ClientLink>)> {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
@@ -368,8 +473,9 @@ impl Clients {
         if state.record.trust != Trust::Trusted || !state.is_allowed() {
             return Err(());
         }
-        state.presence.linked(link.id).map_err(|_| ())?;
+        state.presence.linked(link.id()).map_err(|_| ())?;
         let old = state.link.replace(Arc::clone(link));
+        self.set_elsewhere(&client.identifier, &mut state, None);
         state.address = Some(address);
         state.connected_at = Some(now);
         state.last_auth = Some(now);
@@ -383,7 +489,7 @@ impl Clients {
     /// A link has ended, and was last heard then. True when it was the present one, so that the client is offline now.
     pub(super) fn ended(&self, client: &Client, link: &ClientLink, last_seen: Option<Timestamp>) -> bool {
         let mut state = client.state();
-        if !state.presence.ended(link.id) {
+        if !state.presence.ended(link.id()) {
             return false;
         }
         state.link = None;
@@ -396,11 +502,11 @@ impl Clients {
 
     /// The link's heartbeat is overdue, or it was heard again.
     pub(super) fn set_overdue(&self, client: &Client, link: &ClientLink, overdue: bool) {
-        client.state().presence.set_overdue(link.id, overdue);
+        client.state().presence.set_overdue(link.id(), overdue);
     }
 
     /// Says this on a client's link and closes it: it is offline from this moment.
-    pub(super) fn close_link(&self, client: &Client, frames: Vec<String>, close: convoke_yonexus::close::Close) {
+    pub(crate) fn close_link(&self, client: &Client, frames: Vec<String>, close: convoke_yonexus::close::Close) {
         let link = client.state().link.clone();
         if let Some(link) = link {
             let _ = link.push(Out::Close(frames, close));

@@ -22,13 +22,15 @@ use ed25519_dalek::VerifyingKey;
 use serde_json::json;
 
 use super::clients::{Client, Keep};
-use super::link::{ClientLink, Out};
+use super::link::{AtClient, ClientLink, Out};
 use super::pairing::{fingerprint, fresh_secret, record};
 use super::serve::{broken, failed};
 use super::{live, notify, now};
 use crate::Wires;
 use crate::ws::{Connection, Socket};
 use convoke_gate::clock;
+use convoke_gate::cluster::ClusterError;
+use convoke_gate::cluster::follow::LinkFacts;
 
 /// How a handshake ends without a client: what to tell the peer, if it is still there.
 type Ended = Option<Close>;
@@ -127,6 +129,17 @@ impl Machine for Handshake<'_> {
 }
 
 impl Handshake<'_> {
+    /// The connection speaks for its client at every hub from now on. False when a newer one does.
+    async fn stand(&self, client: &Client) -> Result<bool, ClusterError> {
+        let coming = self.hub.coming(&client.peer()).await?;
+        self.link.set_id(coming.id());
+        let holder = Arc::new(AtClient(Arc::clone(self.link)));
+        let held = coming.stand(self.hub, holder, LinkFacts::default).await?;
+        let stands = held.is_some();
+        self.link.hold(held);
+        Ok(stands)
+    }
+
     /// Something that it showed was wrong.
     fn fail(&mut self) {
         self.has_failed = true;
@@ -172,6 +185,11 @@ impl Handshake<'_> {
         }
         // Whoever is not on the allow-list looks the same as who was revoked, and costs the same.
         let trusted = |client: &Arc<Client>| client.state().record.trust != Trust::Revoked;
+        let is_paired = |client: Arc<Client>| client.state().record.trust == Trust::Trusted;
+        if !self.hub.yonexus.clients.allowed(identifier).is_some_and(is_paired) {
+            // It may have been paired at another hub a moment ago.
+            self.hub.catch_up().await;
+        }
         let Some(client) = self.hub.yonexus.clients.allowed(identifier).filter(trusted) else {
             self.fail();
             return Step::Say(answer::refused_hello(identifier, HelloRefusal::NotAllowed, request_id, at));
@@ -219,7 +237,7 @@ impl Handshake<'_> {
             // A `hello` proves nothing: whoever has read the public key on the way could otherwise take the place of the
             // client that waits, and be given its secret.
             let is_held =
-                change.pairing.link.as_ref().is_some_and(|held| held.id != link.id && !held.queue.has_ended());
+                change.pairing.link.as_ref().is_some_and(|held| !Arc::ptr_eq(held, link) && !held.queue.has_ended());
             let waits = matches!(outcome, HelloOutcome::Started | HelloOutcome::Waiting | HelloOutcome::Approved);
             if waits && !is_held {
                 change.pairing.link = Some(Arc::clone(link));
@@ -336,6 +354,18 @@ impl Handshake<'_> {
         };
         match outcome {
             Ok(accepted) => {
+                let refused = match self.stand(&client).await {
+                    Ok(true) => None,
+                    Ok(false) => Some("a newer connection of this client is there"),
+                    Err(why) => {
+                        tracing::warn!(client = identifier, %why, "cannot let a client in now");
+                        Some("the hub cannot reach its database or bus; try again")
+                    }
+                };
+                if let Some(message) = refused {
+                    let error = Builtin::error(request_id, at.unix(), ErrorCode::InternalError, message);
+                    return Step::Say(Answer::one(error));
+                }
                 let Ok(old) = hub.yonexus.clients.linked(&client, self.link, self.address, at.wall) else {
                     let reason = AuthFailure::NotPaired;
                     return say(AuthRefusal { reason, reset: None, proven: true });
@@ -385,7 +415,7 @@ impl Drop for Handshake<'_> {
     fn drop(&mut self) {
         let Some(client) = &self.client else { return };
         let mut state = client.state();
-        if state.pairing.link.as_ref().is_some_and(|link| link.id == self.link.id) {
+        if state.pairing.link.as_ref().is_some_and(|link| Arc::ptr_eq(link, self.link)) {
             state.pairing.link = None;
         }
         drop(state);

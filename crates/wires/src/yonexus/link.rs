@@ -1,12 +1,21 @@
 //! The hub's end of a client's connection: a bounded queue that the connection's task empties.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use convoke_core::id::LinkId;
+use convoke_gate::cluster::forward::{Answered, ToLink};
+use convoke_gate::cluster::{Held, Holder};
+use convoke_gate::hub::Hub;
 pub(crate) use convoke_socket::queue::Refused;
 use convoke_socket::queue::{Item, Queue, Rank};
 use convoke_yonexus::close::Close;
+
+use crate::Wires;
 
 /// Most frames that may wait for one client.
 const MAX_QUEUED: usize = 1024;
@@ -52,19 +61,60 @@ impl Item for Out {
 }
 
 /// The hub's end of a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ClientLink {
-    pub(crate) id: LinkId,
+    /// Its number, from when it has proved itself.
+    id: AtomicU64,
     pub(crate) queue: Queue<Out>,
+    /// What makes it stand for the client at other hubs, too.
+    held: Mutex<Option<Held>>,
 }
 
 impl ClientLink {
-    pub(crate) fn new(id: LinkId) -> Arc<Self> {
-        Arc::new(Self { id, queue: Queue::default() })
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    pub(crate) fn id(&self) -> LinkId {
+        LinkId(self.id.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_id(&self, id: LinkId) {
+        self.id.store(id.0, Ordering::Relaxed);
+    }
+
+    /// It stands for its client, or does not any more.
+    pub(crate) fn hold(&self, held: Option<Held>) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
     }
 
     pub(crate) fn push(&self, out: Out) -> Result<(), Refused> {
         self.queue.push(out)
+    }
+}
+
+/// What other hubs send to a client's connection.
+#[derive(Debug)]
+pub(crate) struct AtClient(pub(crate) Arc<ClientLink>);
+
+#[async_trait]
+impl Holder for AtClient {
+    async fn take(&self, hub: &Hub, message: ToLink) -> Option<Answered> {
+        match message {
+            ToLink::Frame { frame, .. } => {
+                let frame = STANDARD.decode(frame).map(Bytes::from).unwrap_or_default();
+                if !hub.may_act() {
+                    return Some(Answered::not_taken(Refused::Ended));
+                }
+                let is_taken = super::rules::hand(&Wires::of(hub), &self.0, &frame, None).await;
+                Some(if is_taken { Answered::taken() } else { Answered::not_taken(Refused::Full) })
+            }
+            ToLink::Outbox { .. } => {
+                let _ = self.0.push(Out::Outbox);
+                None
+            }
+            _ => None,
+        }
     }
 }
 
@@ -80,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_refuses_but_takes_a_close_first_and_one_hint() {
-        let link = ClientLink::new(LinkId(1));
+        let link = ClientLink::new();
         for _ in 0..MAX_QUEUED {
             link.push(frame()).expect("room");
         }
@@ -97,7 +147,7 @@ mod tests {
 
     #[test]
     fn bytes_are_bounded_too() {
-        let link = ClientLink::new(LinkId(1));
+        let link = ClientLink::new();
         let large = || Out::Frame(Bytes::from(vec![0; MAX_QUEUED_BYTES - OVERHEAD]));
         link.push(large()).expect("fits");
         assert_eq!(link.push(frame()), Err(Refused::Full));

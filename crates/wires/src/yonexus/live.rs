@@ -53,11 +53,13 @@ pub(super) async fn run(
     socket.set_budget(&hub.receive_budget);
     let (delivery, last_heard) = (Delivery::default(), hub.mono());
     let mut live = Live { hub, client, link, session, delivery, last_heard, stalled: None };
-    if hub.yonexus.outbox.waiting(&client.identifier) > 0 {
+    // What other hubs put there is not counted here.
+    if hub.cluster.is_some() || hub.yonexus.outbox.waiting(&client.identifier) > 0 {
         live.deliver(socket).await;
     }
     let (close, reason) = drive(socket, &mut live, &link.queue, hub.clock()).await;
     link.queue.end();
+    link.hold(None);
     let at = hub.wall(live.last_heard);
     if hub.yonexus.clients.ended(client, link, Some(at)) {
         let liveness = Liveness::Offline;

@@ -140,10 +140,7 @@ pub async fn deliver(hub: &Wires, request: &SendMessage, by: TokenId) -> Result<
 /// All at once, so that many who are slow take no longer than one.
 async fn live(hub: &Wires, rule: &str, content: &str, recipients: Vec<String>) -> Sent {
     let frame = rules::frame(hub, rule, content);
-    let handed = recipients.iter().map(async |name| match hub.yonexus.clients.link(name) {
-        Some(link) => rules::hand(hub, &link, &frame, None).await,
-        None => false,
-    });
+    let handed = recipients.iter().map(|name| rules::hand_to(hub, name, &frame, None));
     let reached = futures_util::future::join_all(handed).await;
     let (mut sent, mut offline) = (Vec::new(), Vec::new());
     for (name, reached) in recipients.into_iter().zip(reached) {
@@ -182,7 +179,8 @@ pub fn test(hub: &Wires, rule: &str, test: &TestRule) -> RuleTest {
                 false => message::encode(rule, &content),
             });
             for name in rules::recipients(hub, sender, to) {
-                let here = hub.yonexus.clients.link(&name).is_some();
+                let clients = &hub.yonexus.clients;
+                let here = clients.link(&name).is_some() || clients.is_elsewhere(&name).is_some();
                 if here { answer.online.push(name) } else { answer.offline.push(name) }
             }
         }

@@ -14,8 +14,10 @@ use convoke_store::{OutboxRow, OutboxTotal, StoreError};
 use convoke_yonexus::message;
 
 use super::link::Out;
+use super::rules;
 use crate::Wires;
 use convoke_gate::clock;
+use convoke_gate::cluster::forward;
 use convoke_gate::settings::Settings;
 
 /// Messages that go out before the client must have read them.
@@ -138,8 +140,11 @@ pub(super) async fn keep(
     match kept {
         Ok(Some(id)) => {
             for name in &taken {
-                if let Some(link) = hub.yonexus.clients.link(name) {
-                    let _ = link.push(Out::Outbox);
+                let clients = &hub.yonexus.clients;
+                match (clients.link(name), clients.is_elsewhere(name)) {
+                    (Some(link), _) => drop(link.push(Out::Outbox)),
+                    (None, Some(epoch)) => forward::outbox(hub, &rules::peer_id(name), epoch),
+                    (None, None) => {}
                 }
             }
             Ok(Kept { id: Some(id), taken, full, revoked: false })
@@ -177,9 +182,10 @@ pub(super) async fn lapse(hub: &Wires) {
 /// What one connection has been given and has not confirmed.
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
-    sent: i64,
-    /// The last of the batch under way, how many it has, and their bytes.
-    open: Option<(i64, u64, u64)>,
+    /// What is passed by: it could not be noted as delivered. Otherwise what was sent is gone from the outbox.
+    after: i64,
+    /// The messages of the batch under way, and their bytes.
+    open: Option<(Vec<i64>, u64)>,
 }
 
 impl Delivery {
@@ -188,7 +194,7 @@ impl Delivery {
         if self.open.is_some() {
             return None;
         }
-        let rows = match hub.store.outbox(identifier, self.sent, BATCH, clock::now()).await {
+        let rows = match hub.store.outbox(identifier, self.after, BATCH, clock::now()).await {
             Ok(rows) => rows,
             Err(why) => {
                 tracing::error!(client = identifier, %why, "cannot read the outbox");
@@ -197,20 +203,20 @@ impl Delivery {
         };
         let last = rows.last()?.id;
         let bytes = rows.iter().map(|row| row.content.len() as u64).sum();
-        self.open = Some((last, rows.len() as u64, bytes));
-        self.sent = last;
+        self.open = Some((rows.iter().map(|row| row.id).collect(), bytes));
         Some((rows.iter().map(text).collect(), format!("{PING}{last}").into_bytes()))
     }
 
     /// A pong came. True when it confirms the batch under way, which is forgotten then.
     pub(super) async fn read(&mut self, hub: &Wires, identifier: &str, payload: &[u8]) -> bool {
-        let Some((last, count, bytes)) = self.open else { return false };
-        if payload != format!("{PING}{last}").as_bytes() {
-            return false;
-        }
-        self.open = None;
-        if let Err(why) = hub.store.delivered(identifier, last).await {
+        let is_its = |(ids, _): &mut (Vec<i64>, u64)| {
+            ids.last().is_some_and(|last| payload == format!("{PING}{last}").as_bytes())
+        };
+        let Some((ids, bytes)) = self.open.take_if(is_its) else { return false };
+        let (count, last) = (ids.len() as u64, ids.last().copied());
+        if let Err(why) = hub.store.delivered(identifier, ids).await {
             // It is given out again on the next connection: at least once.
+            self.after = last.unwrap_or(self.after);
             tracing::error!(client = identifier, %why, "cannot store a delivery");
             return true;
         }
@@ -230,7 +236,7 @@ fn text(row: &OutboxRow) -> String {
 
 /// A webhook has taken a message.
 pub(super) async fn done(hub: &Wires, destination: &str, row: &OutboxRow) -> Result<(), StoreError> {
-    hub.store.delivered(destination, row.id).await?;
+    hub.store.delivered(destination, vec![row.id]).await?;
     hub.yonexus.outbox.release(destination, 1, row.content.len() as u64);
     Ok(())
 }

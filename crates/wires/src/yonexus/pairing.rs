@@ -186,6 +186,46 @@ async fn deny(hub: &Wires, caller: &Caller, client: &Arc<Client>) -> Result<bool
     Ok(true)
 }
 
+/// Another hub changed a client: a connection that waits here for its pairing is told, and one that is trusted no more is closed.
+pub(crate) async fn follow(hub: &Wires, identifier: &str) -> Result<(), StoreError> {
+    let row = hub.store.client(identifier).await?;
+    let (client, over) = hub.yonexus.clients.follow(identifier, row).await;
+    let Some(client) = client else { return Ok(()) };
+    let at = now(hub);
+    if let Some(link) = over {
+        let failed = answer::pair_failed(&client.identifier, PairFailure::IdentifierNotAllowed, None, at);
+        let _ = link.push(Out::Close(vec![failed.encode()], close::REJECTED));
+    }
+    let is_trusted = {
+        let state = client.state();
+        state.record.trust == Trust::Trusted && state.is_allowed()
+    };
+    if !is_trusted {
+        let notice = answer::disconnect_notice(&client.identifier, "revoked", at).encode();
+        hub.yonexus.clients.close_link(&client, vec![notice], close::REVOKED);
+    }
+    complete(hub, &client).await
+}
+
+/// Gives a client that waits here its secret, where somebody has said yes at another hub.
+async fn complete(hub: &Wires, client: &Arc<Client>) -> Result<(), StoreError> {
+    let at = now(hub);
+    let draft = record(client, Kind::Pairing, &json!({ "what": "paired", "how": "approved" }), Some("ok"));
+    let completed = hub.yonexus.clients.change(hub, client, |change| {
+        let approved = change.record.pairing.as_ref().filter(|pairing| pairing.approved).map(|pairing| pairing.key);
+        let link = change.pairing.link.clone().filter(|link| !link.queue.has_ended());
+        let (Some(key), Some(link)) = (approved, link) else { return (None, Keep::No) };
+        if !change.record.complete(&key, fresh_secret(), at) {
+            return (None, Keep::No);
+        }
+        (answer::pair_success(&change.record, None, at).map(|told| (link, told)), Keep::Yes(Some(draft)))
+    });
+    if let Some((link, success)) = completed.await? {
+        let _ = link.push(Out::Paired(success.encode()));
+    }
+    Ok(())
+}
+
 /// Ends pairings whose time is over, and tells those who wait.
 pub(super) async fn expire_due(hub: &Wires) {
     let at = now(hub);

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use convoke_api::yonexus::{Rule, Target, ToClients};
 use convoke_core::event::{Event, MessageEvent};
+use convoke_core::id::PeerId;
 use convoke_core::secret::SecretText;
 use convoke_kibitz::room::{Post, PostError};
 use convoke_store::{MessageRow, OutboxRow, RuleRow, StoreError};
@@ -22,6 +23,7 @@ use crate::Wires;
 use crate::rooms::{self, NotPosted};
 use crate::ws::text_frame;
 use convoke_gate::clock;
+use convoke_gate::cluster::forward;
 
 /// How long a sender waits for a receiver whose queue is full. Only the sender's own connection waits, and only once:
 /// then the receiver counts as slow until it has caught up.
@@ -277,6 +279,11 @@ async fn to_live(
                 reached += 1;
             }
         }
+        for (name, epoch) in hub.yonexus.clients.elsewhere() {
+            if *name != *sender && forward::frame(hub, &peer_id(&name), epoch, &frame).await {
+                reached += 1;
+            }
+        }
         return if reached > 0 {
             Ok(())
         } else {
@@ -285,11 +292,7 @@ async fn to_live(
     };
     let mut missed = Vec::new();
     for name in named {
-        let reached = match hub.yonexus.clients.link(name) {
-            Some(link) => hand(hub, &link, &frame, Some(own)).await,
-            None => false,
-        };
-        if !reached {
+        if !hand_to(hub, name, &frame, Some(own)).await {
             missed.push(name.clone());
         }
     }
@@ -309,7 +312,7 @@ pub(super) fn frame(hub: &Wires, rule: &str, content: &str) -> Bytes {
 /// Hands a frame to a connection. Waits a moment for one that is behind, unless it is the sender's own.
 pub(super) async fn hand(hub: &Wires, link: &Arc<ClientLink>, frame: &Bytes, own: Option<&Arc<ClientLink>>) -> bool {
     let mut outcome = link.push(Out::Frame(frame.clone()));
-    if outcome == Err(Refused::Full) && own.is_none_or(|own| own.id != link.id) {
+    if outcome == Err(Refused::Full) && own.is_none_or(|own| !Arc::ptr_eq(own, link)) {
         if tokio::time::timeout(SLOW_PATIENCE, link.queue.wait_for_space()).await.is_err() {
             link.queue.set_slow();
         }
@@ -322,6 +325,22 @@ pub(super) async fn hand(hub: &Wires, link: &Arc<ClientLink>, frame: &Bytes, own
         hub.yonexus.metrics.handed.inc();
     }
     outcome.is_ok()
+}
+
+/// Hands a frame to a client, at whatever hub it is connected.
+pub(super) async fn hand_to(hub: &Wires, name: &str, frame: &Bytes, own: Option<&Arc<ClientLink>>) -> bool {
+    if let Some(link) = hub.yonexus.clients.link(name) {
+        return hand(hub, &link, frame, own).await;
+    }
+    match hub.yonexus.clients.is_elsewhere(name) {
+        Some(epoch) => forward::frame(hub, &peer_id(name), epoch, frame).await,
+        None => false,
+    }
+}
+
+/// A client as a peer. Its identifier was checked when it was let in.
+pub(super) fn peer_id(name: &str) -> PeerId {
+    PeerId::parse(&super::messages::peer(name)).expect("the identifier of a client that is there is one")
 }
 
 /// Who a rule's messages go to, whether they are there or not.

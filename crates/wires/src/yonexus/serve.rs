@@ -17,7 +17,7 @@ use convoke_gate::shares::Share;
 pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, handshake: Share) {
     let mut socket = Socket::server(io, &read, 2 * MAX_FRAME_BEFORE);
     let mut session = ServerSession::new(config(&hub), now(&hub));
-    let link = ClientLink::new(hub.agents.next_link());
+    let link = ClientLink::new();
     // Boxed, so that the idle task does not carry the handshake's state for as long as it lives.
     let entered = Box::pin(handshake::run(&hub, &mut socket, &mut session, &link, address)).await;
     drop(handshake);
@@ -26,6 +26,7 @@ pub async fn serve(hub: Wires, io: Stream, read: Vec<u8>, address: IpAddr, hands
         Err(close) => close,
     };
     link.queue.end();
+    link.hold(None);
     if let Some(close) = close {
         Box::pin(socket.close(close.code, close.reason)).await;
     }
