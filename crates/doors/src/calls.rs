@@ -30,6 +30,7 @@ impl From<PlaceError> for ApiError {
             PlaceError::KeyReused => Self::conflict(error.to_string()),
             PlaceError::Busy(why) => Self::busy(why),
             PlaceError::Limited { message, retry_after_s } => Self::limited(message, retry_after_s),
+            PlaceError::NotReady(_) => Self::unavailable(error.to_string()),
             PlaceError::Store(error) => error.into(),
         }
     }

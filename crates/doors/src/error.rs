@@ -176,7 +176,9 @@ impl std::convert::From<StoreError> for ApiError {
         } else {
             "check the hub's log and disk, and once it writes again, whether the change was made"
         };
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", format!("the hub's store failed: {error}")).hint(hint)
+        let again = error.is_of_the_storage() && error.has_changed_nothing();
+        let failed = Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", format!("the hub's store failed: {error}"));
+        Self { retry_after: again.then_some(2), ..failed.hint(hint) }
     }
 }
 

@@ -272,6 +272,11 @@ async fn in_force_everywhere(hub: Hub, right: Right, answering: Answering) -> Re
     if hub.cluster.is_none() || right == Right::Call || !response.status().is_success() {
         return response;
     }
+    // What is owed to a database that this hub may not write any more is not kept.
+    if hub.is_fenced() {
+        return ApiError::unavailable("this hub was ended by another one: ask again whether the change is in force")
+            .into_response();
+    }
     match upkeep::settled(&hub).await {
         Ok(()) => response,
         Err(why) => {

@@ -117,6 +117,9 @@ pub enum PlaceError {
     /// Too many calls under way or waiting.
     #[error("{0}")]
     Busy(&'static str),
+    /// This hub is one of several, and its lease, the database or the bus is missing.
+    #[error("this hub takes no such call now, and nothing was sent: {0}; try again shortly, or at another hub")]
+    NotReady(&'static str),
     /// The store failed: nothing was sent.
     #[error("the call could not be recorded, so it was not sent: {0}")]
     Store(#[from] convoke_store::StoreError),
@@ -132,6 +135,7 @@ impl PlaceError {
             Self::BadArgs(_) => "bad_args",
             Self::Limited { .. } => "limited",
             Self::Busy(_) => "busy",
+            Self::NotReady(_) => "unavailable",
             Self::Store(_) => "store",
         }
     }
@@ -248,6 +252,9 @@ impl Running {
 }
 
 async fn admit(hub: &Hub, ask: Ask) -> Result<Admitted, PlaceError> {
+    if let Some(why) = hub.cannot_call(&ask.agent) {
+        return Err(PlaceError::NotReady(why));
+    }
     within_rate(hub, &ask.caller).await?;
     let (mut planned, args, idempotency_key) = Planned::read(hub, ask)?;
     let verdict = planned.decide(hub, &args, None, Consent::NotAsked).await;

@@ -8,6 +8,7 @@ pub mod follow;
 pub mod forward;
 pub mod held;
 pub mod parcels;
+mod ready;
 pub mod upkeep;
 
 use std::fmt;
@@ -168,6 +169,6 @@ impl Hub {
 
     /// Why it may not, for who waits for a call.
     pub fn no_lease() -> Failure {
-        Failure::new(code::INTERNAL, format!("the call was not sent: {}", ClusterError::NoLease))
+        Failure::new(code::OFFLINE, format!("the call was not sent: {}", ClusterError::NoLease))
     }
 }

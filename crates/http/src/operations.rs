@@ -17,11 +17,13 @@ pub async fn healthz() -> Json<serde_json::Value> {
     Json(json!({ "status": "ok" }))
 }
 
-/// `/readyz`: it can take calls: not stopping, and the store commits.
+/// `/readyz`: it can take calls: not stopping, the store commits, and of several hubs it is one that has its lease and the bus.
 pub async fn readyz(State(hub): State<Hub>) -> Response<Body> {
     let store = hub.store.stats();
     let why = if hub.stopping.is_cancelled() {
         Some("stopping")
+    } else if let Some(why) = hub.takes_nothing().or_else(|| hub.reaches_nobody()) {
+        Some(why)
     } else if store.owed > 0 {
         Some("withdrawals in force are not stored yet: the disk takes nothing")
     } else if store.failing {

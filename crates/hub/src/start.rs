@@ -407,6 +407,10 @@ async fn upkeep(hub: Hub) {
         yonexus::tick(&wires).await;
         rooms::tick(&wires).await;
         sessions.tidy(|tokens| hub.operators.in_force(tokens, clock::now()));
+        // A commit shows that the database is there again; until then no call is taken that would.
+        if hub.cluster.is_some() && hub.store.stats().failing {
+            let _ = hub.store.checkpoint(now).await;
+        }
         // Every second where something is owed; else now and then, which also makes room again for the next time.
         let is_due = hub.store.stats().owed > 0 || seconds.is_multiple_of(60);
         if is_due && let Err(why) = hub.store.write_owed().await {
@@ -523,7 +527,8 @@ impl Running {
         hub.events.publish(Event::Hub(HubEvent { state: HubState::Stopping, at: clock::now() }));
         hub.stopping.cancel();
         let _ = tokio::join!(upkeep, clearing);
-        let drain = hub.settings.hub.drain_s;
+        // What was under way at a hub that was fenced has been ended by another.
+        let drain = if hub.is_fenced() { Duration::ZERO } else { hub.settings.hub.drain_s };
         hub.tasks.close();
         let mut guest = Some(guest);
         if tokio::time::timeout(drain, hub.tasks.wait()).await.is_err() {
@@ -565,7 +570,8 @@ impl Running {
         let told = told.await;
         // Closed also when the last word could not be written: what is committed is put in its place.
         let closed = hub.store.close().await;
-        told.map(drop).and(closed)
+        // Of a hub that was fenced nothing can be written, and nothing is missing.
+        if hub.is_fenced() { Ok(()) } else { told.map(drop).and(closed) }
     }
 }
 

@@ -126,7 +126,7 @@ pub enum StoreError {
     DatabaseInUse,
     /// Another process has this hub's name now.
     #[error(
-        "another process has taken over this hub's name (hub.name), so this one writes nothing any more; stop one of them"
+        "another hub has ended this one, whose lease was over, or another process has its name (hub.name): this one writes nothing any more, and starts anew"
     )]
     Fenced,
     /// A file could not be read or written.

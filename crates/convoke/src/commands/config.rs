@@ -20,7 +20,7 @@ use crate::table::{Field, Grid, Tone};
 use crate::{local, logging};
 
 /// What a server starts with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Config {
     /// The data directory.
     pub(super) data: PathBuf,

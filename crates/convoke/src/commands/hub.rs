@@ -24,6 +24,8 @@ use convoke_cli::signals::Signals;
 
 /// How long a stop waits for somebody who is just reading the welcome.
 const LAST_LOOK: Duration = Duration::from_secs(1);
+/// The pause between two tries to start a hub that was fenced.
+const NEXT_START: Duration = Duration::from_secs(2);
 
 /// What a server takes.
 #[derive(Debug, Args)]
@@ -109,86 +111,149 @@ pub(crate) fn run(verb: Verb<'_>, args: HubArgs) -> Result<Exit> {
     serve(verb, config, announce, args.reveal_token)
 }
 
-fn serve(verb: Verb<'_>, config: Config, announce: Announce, reveal_token: bool) -> Result<Exit> {
+fn serve(verb: Verb<'_>, mut config: Config, announce: Announce, reveal_token: bool) -> Result<Exit> {
     let last_lines = logging::start(config.settings.hub.log_level)?;
     #[cfg(unix)]
     let open_files = convoke_cli::open_files::raise(config.settings.hub.max_connections);
     #[cfg(not(unix))]
     let open_files = None;
     let runtime = crate::workers::runtime(config.settings.hub.workers);
-    let data = config.data.clone();
     runtime.context("cannot start the runtime")?.block_on(async {
         // From the first moment on, so that a stop during a long start is a clean one.
         let mut signals = Signals::listen()?;
         let started = tokio::select! {
-            started = convoke_hub::start(config.into_options()?) => started,
+            started = convoke_hub::start(config.clone().into_options()?) => started,
             () = signals.next() => return Ok(Exit::Done),
         };
-        let running = started.map_err(|why| refused(why, &data))?;
-        let own_tls = running.hub.settings.tls.own && running.hub.settings.tls.cert.is_none();
-        let public_key = own_tls.then(|| running.hub.public_key());
-        let here = Whereabouts { http: reachable_here(&running.hub), pid: std::process::id(), public_key };
-        let announced = here.announce(&data)?;
-        // Who set it in the environment has it, and what a person is shown stays in a terminal's history and in logs.
-        let is_given = std::env::var_os("CONVOKE_OPERATOR_TOKEN").is_some_and(|value| !value.is_empty());
-        let token = match announce {
-            Announce::Welcome { .. } | Announce::Log if is_given && !reveal_token => None,
-            _ => token(&running, reveal_token).await?,
-        };
-        let told = tell(verb, &running, &data, token.as_ref(), announce)?;
-        let local = (announce == Announce::Welcome { agent: true })
-            .then(|| LocalAgent::start(&running.hub, &data, reachable_here(&running.hub), open_files));
-
-        // Where nobody reads it, it has not been shown, and the next start shows it.
-        let (hub, is_first) = (running.hub.clone(), running.first_token.is_some());
-        let shown = async move {
-            if told.await.is_ok() && is_first {
-                convoke_hub::note_token_shown(&hub)
-                    .await
-                    .context("cannot record that the operator token was shown")?;
-            }
-            anyhow::Ok(())
-        };
-        let mut shown = Box::pin(shown);
-        let mut is_noted = false;
+        let mut running = started.map_err(|why| refused(why, &config.data))?;
+        let has_agent = announce == Announce::Welcome { agent: true };
+        let mut way = Way { announce, reveal_token, has_agent, open_files };
         loop {
-            tokio::select! {
-                noted = &mut shown, if !is_noted => {
-                    // No reason to end a hub that serves: the next start shows the token once more.
-                    if let Err(why) = noted {
-                        tracing::error!("{why:#}");
-                    }
-                    is_noted = true;
-                }
-                () = signals.next() => break,
+            // Port 0 means the one that the first start got.
+            config.settings.hub.listen = running.hub.listen;
+            if run_until_ended(verb, running, &config.data, &mut signals, way, &last_lines).await? == Ended::Stopped {
+                return Ok(Exit::Done);
             }
+            tracing::warn!("starting the hub anew: another hub had ended it, since its lease was over");
+            way = Way { announce: Announce::Log, reveal_token: false, ..way };
+            let Some(again) = start_again(&config, &mut signals).await? else { return Ok(Exit::Done) };
+            running = again;
         }
-        tracing::info!("stopping; a second signal stops at once");
-        drop(announced);
-        let stop = async {
-            // Who stops it as soon as they have read the token has read it.
-            let noted =
-                if is_noted { Ok(()) } else { tokio::time::timeout(LAST_LOOK, shown).await.unwrap_or(Ok(())) };
-            // The agent goes after its calls.
-            let local = async {
-                if let Some(local) = local {
-                    local.stop().await;
-                }
-            };
-            running.stop_with(local).await.context("the store did not close cleanly")?;
-            noted
+    })
+}
+
+/// Starts a hub that was fenced, as soon as that can be done. None when it was stopped before.
+async fn start_again(config: &Config, signals: &mut Signals) -> Result<Option<Running>> {
+    loop {
+        let start = async {
+            let started = convoke_hub::start(config.clone().into_options()?).await;
+            if let Err(why) = &started {
+                tracing::error!("cannot start the hub anew; trying again: {why}");
+                tokio::time::sleep(NEXT_START).await;
+            }
+            anyhow::Ok(started.ok())
         };
         tokio::select! {
-            stopped = stop => stopped?,
-            () = signals.next() => {
-                tracing::warn!("stopped at once; running calls are recorded as `interrupted` at the next start");
-                last_lines.write();
-                std::process::exit(i32::from(Exit::Failed.code()));
-            }
+            started = start => if let Some(running) = started? {
+                return Ok(Some(running));
+            },
+            () = signals.next() => return Ok(None),
         }
-        tracing::info!("stopped");
-        Ok(Exit::Done)
-    })
+    }
+}
+
+/// How a hub is run.
+#[derive(Clone, Copy)]
+struct Way {
+    announce: Announce,
+    reveal_token: bool,
+    /// With an agent for this machine.
+    has_agent: bool,
+    /// How many files this process could have open before it raised that.
+    open_files: Option<u64>,
+}
+
+/// Why a hub has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Stopped,
+    /// Another hub has ended its lease.
+    Fenced,
+}
+
+async fn run_until_ended(
+    verb: Verb<'_>,
+    running: Running,
+    data: &Path,
+    signals: &mut Signals,
+    way: Way,
+    last_lines: &convoke_endpoint::logs::LastLines,
+) -> Result<Ended> {
+    let Way { announce, reveal_token, has_agent, open_files } = way;
+    let own_tls = running.hub.settings.tls.own && running.hub.settings.tls.cert.is_none();
+    let public_key = own_tls.then(|| running.hub.public_key());
+    let here = Whereabouts { http: reachable_here(&running.hub), pid: std::process::id(), public_key };
+    let announced = here.announce(data)?;
+    // Who set it in the environment has it, and what a person is shown stays in a terminal's history and in logs.
+    let is_given = std::env::var_os("CONVOKE_OPERATOR_TOKEN").is_some_and(|value| !value.is_empty());
+    let token = match announce {
+        Announce::Welcome { .. } | Announce::Log if is_given && !reveal_token => None,
+        _ => token(&running, reveal_token).await?,
+    };
+    let told = tell(verb, &running, data, token.as_ref(), announce)?;
+    let local = has_agent.then(|| LocalAgent::start(&running.hub, data, reachable_here(&running.hub), open_files));
+
+    // Where nobody reads it, it has not been shown, and the next start shows it.
+    let (hub, is_first) = (running.hub.clone(), running.first_token.is_some());
+    let shown = async move {
+        if told.await.is_ok() && is_first {
+            convoke_hub::note_token_shown(&hub).await.context("cannot record that the operator token was shown")?;
+        }
+        anyhow::Ok(())
+    };
+    let mut shown = Box::pin(shown);
+    let mut is_noted = false;
+    let hub = running.hub.clone();
+    let ended = loop {
+        tokio::select! {
+            noted = &mut shown, if !is_noted => {
+                // No reason to end a hub that serves: the next start shows the token once more.
+                if let Err(why) = noted {
+                    tracing::error!("{why:#}");
+                }
+                is_noted = true;
+            }
+            () = signals.next() => break Ended::Stopped,
+            () = hub.fenced() => break Ended::Fenced,
+        }
+    };
+    drop(hub);
+    if ended == Ended::Stopped {
+        tracing::info!("stopping; a second signal stops at once");
+    }
+    drop(announced);
+    let stop = async {
+        // Who stops it as soon as they have read the token has read it.
+        let noted = if is_noted { Ok(()) } else { tokio::time::timeout(LAST_LOOK, shown).await.unwrap_or(Ok(())) };
+        // The agent goes after its calls.
+        let local = async {
+            if let Some(local) = local {
+                local.stop().await;
+            }
+        };
+        running.stop_with(local).await.context("the store did not close cleanly")?;
+        noted
+    };
+    tokio::select! {
+        stopped = stop => stopped?,
+        () = signals.next() => {
+            tracing::warn!("stopped at once; running calls are recorded as `interrupted` at the next start");
+            last_lines.write();
+            std::process::exit(i32::from(Exit::Failed.code()));
+        }
+    }
+    tracing::info!("stopped");
+    Ok(ended)
 }
 
 /// What is a mistake in the settings, and what the machine said no to.

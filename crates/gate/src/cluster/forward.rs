@@ -232,7 +232,7 @@ pub async fn call(hub: &Hub, forward: Forward<'_>) -> Answer {
         }
         Fate::Answered(Answered::Gone) | Fate::Offline => Err(offline(target)),
         Fate::Answered(Answered::Parcel(_)) => Err(Failure::new(code::INTERNAL, "an answer was not fetched")),
-        Fate::NotSent(why) => Err(Failure::new(code::INTERNAL, format!("the call was not sent: {why}"))),
+        Fate::NotSent(why) => Err(Failure::new(code::OFFLINE, format!("the call was not sent: {why}"))),
         Fate::Lost(why) => {
             let message = format!(
                 "the answer was lost on its way from the hub that has the connection of agent {} ({why}); the agent may have \

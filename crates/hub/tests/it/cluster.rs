@@ -241,3 +241,65 @@ async fn a_pairing_that_waits_at_one_hub_is_approved_at_another() {
     b.stop().await;
     cluster.verify(&a).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_that_was_fenced_takes_nothing_says_so_and_starts_anew() {
+    let Some(cluster) = Cluster::new() else { return };
+    let (mut a, mut b) = (cluster.hub("a").await, cluster.hub("b").await);
+    let key = a.enrol("pc").await;
+    let agent = a.connect("pc", key.clone()).await.echo();
+    b.until_online("pc", true).await;
+    // As if it had stood still for longer than its lease: the other one takes it for gone.
+    let (postgres, _) = SERVERS.get().and_then(Option::as_ref).expect("they run");
+    let name = cluster.url.split(['/', '?']).nth(3).expect("a database");
+    let end = "UPDATE hubs SET epoch = epoch + 1, instance = '\\x00', lease_until = 0 WHERE name = 'a'";
+    postgres.run(name, end);
+    tokio::time::timeout(PATIENCE, a.hub().fenced()).await.expect("it finds out");
+    let ready = a.get("/readyz").await;
+    assert_eq!(ready.status, 503, "{ready:?}");
+    assert!(ready.body["why"].as_str().is_some_and(|why| why.contains("starts anew")), "{ready:?}");
+    let list = json!({ "tool": "fs_list", "args": { "path": "/tmp" } });
+    let refused = a.post("/api/agents/pc/call", list).await;
+    assert_eq!((refused.status, &refused.body["error"]["code"]), (503, &json!("unavailable")), "{refused:?}");
+    a.stop().await;
+    agent.abort();
+    let mut a = cluster.hub("a").await;
+    let agent = a.connect("pc", key).await.echo();
+    b.until_online("pc", true).await;
+    let answer = call(&b, "pc", "fs_list", json!({ "path": "/x" })).await;
+    assert_eq!(answer["result"]["echo"]["path"], "/x", "{answer}");
+    agent.abort();
+    a.stop().await;
+    b.stop().await;
+    cluster.verify(&b).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_bus_calls_to_other_hubs_are_refused_and_own_ones_go_on() {
+    let Some(mut cluster) = Cluster::new() else { return };
+    let mut nats = Nats::start().expect("it is installed");
+    cluster.bus = nats.url();
+    let (mut a, mut b) = (cluster.hub("a").await, cluster.hub("b").await);
+    let (near, far) = (a.enrol("near").await, a.enrol("far").await);
+    let near = a.connect("near", near).await.echo();
+    let far = b.connect("far", far).await.echo();
+    a.until_online("far", true).await;
+    nats.end();
+    a.until("/readyz", |ready| ready["why"].as_str().is_some_and(|why| why.contains("bus.url"))).await;
+    let list = json!({ "tool": "fs_list", "args": { "path": "/tmp" } });
+    let refused = a.post("/api/agents/far/call", list.clone()).await;
+    assert_eq!((refused.status, &refused.body["error"]["code"]), (503, &json!("unavailable")), "{refused:?}");
+    let answered = a.post("/api/agents/near/call", list.clone()).await;
+    assert_eq!((answered.status, &answered.body["ok"]), (200, &json!(true)), "{answered:?}");
+    nats.restart();
+    a.until("/readyz", |ready| ready["status"] == "ready").await;
+    b.until("/readyz", |ready| ready["status"] == "ready").await;
+    // The server may hear of the other hub's subscriptions a moment later.
+    let answered = async { while a.post("/api/agents/far/call", list.clone()).await.body["ok"] != true {} };
+    tokio::time::timeout(PATIENCE, answered).await.expect("calls go on");
+    near.abort();
+    far.abort();
+    a.stop().await;
+    b.stop().await;
+    cluster.verify(&a).await;
+}
