@@ -165,7 +165,8 @@ mod server {
         let standing = async || a.links(Some(vec!["pc".into()])).await.expect("reads").pop();
         assert!(standing().await.is_some_and(|link| (link.epoch, link.hub, link.is_live) == (two, b.hub_id(), true)));
         assert!(!a.fence(b.hub_id()).await.expect("is told"), "its lease lives");
-        tokio::time::sleep(LEASE).await;
+        let ended = async { while standing().await.is_some_and(|link| link.is_live) {} };
+        tokio::time::timeout(LEASE * 10, ended).await.expect("its lease ends");
         assert!(standing().await.is_some_and(|link| !link.is_live));
         assert!(a.fence(b.hub_id()).await.expect("fences"));
         assert!(standing().await.is_none());
